@@ -117,7 +117,7 @@ async def test_a_session_whose_worker_is_gone_goes_on_at_another_one(tmp_path: P
         assert (moved["from"], moved["to"], moved["interrupted"]) == ("one", "two", True)
         [shown] = notices(again)
         assert shown["title"] == "This session moved to worker `two`" and "interrupted" in shown["description"]
-        assert shown["description"].startswith("Worker `one` does not answer any more.")
+        assert shown["description"].startswith("Worker `one` does not answer any more.") and shown["severity"] == "info"
         [ended] = events(again, "turn_ended")
         assert ended["interrupted"] is True and "does not answer" in ended["error"]["message"]
         assert len(events(again, "resolved")) == 1

@@ -26,10 +26,14 @@ MANY = 300
 
 
 async def shown(page: "Page") -> list[str]:
-    """Return all entries of the transcript, as text without the names of the senders: a device calls its own messages `You`."""
+    """Return all entries of the transcript, as text without the names of the senders: a device calls its own messages `You`.
+
+    The time of an agent's message is left out: it is that of its first piece live, and that of its last one in a merged history.
+    """
     script = "[...document.querySelectorAll('[role=log] [data-entry]')].map(each => `${each.dataset.entry} ${each.textContent}`)"
     found: list[str] = await page.evaluate(script)
-    return [re.sub(r"^(message \d\d:\d\d)(You|[A-Za-z ]+ on [A-Za-z]+ \d+)", r"\1", entry) for entry in found]
+    named = [re.sub(r"^(message \d\d:\d\d)(You|[A-Za-z ]+ on [A-Za-z]+ \d+)", r"\1", entry) for entry in found]
+    return [re.sub(r"\d\d:\d\d$", "", entry) if entry.startswith("message ") else entry for entry in named]
 
 
 async def same(one: "Page", other: "Page") -> None:

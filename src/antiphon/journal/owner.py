@@ -8,6 +8,7 @@ The first words of a connection (whose it is, for which agent) are of a type tha
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -18,13 +19,31 @@ from antiphon.errors import AcpError
 from antiphon.transports.base import Transport
 from antiphon.transports.memory import memory_pair
 
-__all__ = ["LOCAL", "LocalOwner", "NoOwner", "OwnedElsewhere", "Owner", "Placement", "SessionHome", "SessionWorker"]
+__all__ = [
+    "LOCAL",
+    "LocalOwner",
+    "NoOwner",
+    "OwnedElsewhere",
+    "Owner",
+    "Placement",
+    "SessionHome",
+    "SessionWorker",
+    "worker_title",
+]
 
 LOCAL: Final = "local"
 """The name of the one worker of a single process."""
 
+_START: Final = re.compile(r"\.[0-9a-f]{6}$")
+"""What a worker of a fleet puts behind its name, another word with each start."""
+
 HelloT = TypeVar("HelloT")
 HelloT_contra = TypeVar("HelloT_contra", contravariant=True)
+
+
+def worker_title(name: str) -> str:
+    """Return the name of a worker for people: the one that it was given, without the word of its start."""
+    return _START.sub("", name)
 
 
 class SessionHome(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -26,4 +26,4 @@ def distribution(name: str) -> metadata.Distribution:
     return _distribution(name)
 
 
-metadata.distribution = distribution
+metadata.distribution = distribution  # type: ignore[assignment] # the name of its parameter differs

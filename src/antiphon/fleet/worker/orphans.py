@@ -20,7 +20,7 @@ from antiphon.fleet.placement import ranked
 from antiphon.fleet.records.formats import ALL_OWNERS, key_of, owner_of
 from antiphon.fleet.rows import FleetRows
 from antiphon.gateway.moves.adoption import SessionMoves
-from antiphon.journal.owner import NoOwner
+from antiphon.journal.owner import NoOwner, worker_title
 from antiphon.store.errors import StoreError
 
 __all__ = ["OrphanedSessions"]
@@ -154,7 +154,8 @@ class OrphanedSessions:
         if names[0] != here.name and not helps:
             return "another"
         try:
-            taken = await self._moves.adopt(row, orphan.epoch, f"worker `{orphan.worker}` does not answer any more")
+            why = f"worker `{worker_title(orphan.worker)}` does not answer any more"
+            taken = await self._moves.adopt(row, orphan.epoch, why)
         except NoOwner as error:
             _log.warning("session `%s` cannot be taken here: %s", row.session_id, error.sentence)
             self._refused.add((orphan.key, orphan.epoch))

@@ -144,7 +144,7 @@ export function Notice({ entry }) {
   const severity = /** @type {keyof typeof SEVERITIES} */ (Object.hasOwn(SEVERITIES, entry.severity) ? entry.severity : "info");
   return html`<aside class="notice" data-severity=${severity} data-version=${version}>
     <${Icon} name=${SEVERITIES[severity]} />
-    <div><span class="visually-hidden">${severity}: </span><span class="notice-title">${prose(entry.title || "")}</span>
+    <div><span class="visually-hidden">${severity}: </span><span class="notice-title"><${Coded} text=${prose(entry.title || "")} /></span>
       ${entry.description && html`<p class="t-plain"><${Coded} text=${prose(entry.description)} /></p>`}</div>
   </aside>`;
 }
@@ -250,7 +250,7 @@ function FailedEnd({ entry, took, view }) {
         <${Icon} name="pause" />
         <div>
           <p class="end-title">Interrupted${took && html` <span class="end-detail">after ${took}</span>`}</p>
-          <p class="t-plain">${interruption(error)}</p>
+          <p class="t-plain"><${Coded} text=${interruption(error)} /></p>
           <${SendAgain} entry=${entry} view=${view} />
         </div>
       </div>
