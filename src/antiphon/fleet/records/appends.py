@@ -40,7 +40,7 @@ class CertainAppends:
         after: int = 0,
         limit: float | None = None,
     ) -> int:
-        """Store a message whose headers have its name, and return its sequence number. No other message of the subject has that name.
+        """Store a message whose headers have its name, and return its sequence number. No other message of the stream has that name.
 
         `after` is the number of a message of the subject that was stored before it. `limit` is how many seconds it is tried; None: until
         it is known.
@@ -61,7 +61,7 @@ class CertainAppends:
                     subject,
                     data,
                     headers=headers,
-                    name=f"{subject}/{name}",
+                    name=name,
                     fence=fence,
                     expects=expects,
                     replaces=replaces,

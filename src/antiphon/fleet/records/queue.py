@@ -292,7 +292,10 @@ class SessionQueue:
         self._rows.stored(self.key, sequence, data)
 
     def _name(self) -> str:
-        """Return a name that no other message has. It is not made of the numbers in it: after an error they are given again."""
+        """Return a name that no other message of the stream has, as no other lease has the epoch. It is short: a broker keeps all for minutes.
+
+        It is not made of the numbers of events: after an error they are given again.
+        """
         self._count += 1
         return f"{self.lease.epoch}.{self._count}"
 
