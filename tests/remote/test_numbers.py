@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.gateway.events import numbered
+from antiphon.gateway.events import NUMBER, numbered
 from antiphon.remote.numbers import with_own_numbers, without_numbers
 from antiphon.rpc.spans import with_value
 
@@ -31,6 +31,27 @@ def test_a_number_that_was_added_is_taken_out_again_and_nothing_else(
         assert without_numbers(with_value(with_number, (name, "_meta", "antiphon", "request"), b'"r"')) == line
 
 
+@given(
+    st.dictionaries(st.sampled_from(["a", "update", "params"]), VALUES) | VALUES,
+    st.none() | VALUES,
+    st.sampled_from([(None, ""), ((",", ":"), ""), ((",", ":"), "a")]),
+)
+def test_an_update_that_ends_with_its_params_gets_the_same_bytes_as_any_other(
+    params: object, behind: object, written: tuple[tuple[str, str] | None, str]
+) -> None:
+    separators, escaped = written
+    message = {"jsonrpc": "2.0", "method": "session/update", "params": params}
+    if behind is not None:
+        message["top"] = behind
+    line = json.dumps(message, separators=separators).encode()
+    if escaped:
+        line = line.replace(b'"a"', b'"\\u005fmeta"')
+    found = numbered(line, 7, at=1.5)
+    assert found == with_value(line, NUMBER, b'7,"time":1.500')
+    if b"meta" not in line and isinstance(params, dict):
+        assert without_numbers(found) == line
+
+
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
@@ -38,6 +59,10 @@ def test_a_number_that_was_added_is_taken_out_again_and_nothing_else(
         (b'{"params":{"_meta":{"antiphon":{"number":1}}}}', b'{"params":{}}'),
         (b'{"params":{"_meta":{"antiphon":{"number":1,"of the agent":2}}}}', None),
         (b'{"params":{"update":{"_meta":{"antiphon":{"number":1}}}}}', None),
+        (b'{"params":{"a":1,"_meta":{"antiphon":{"number":1,"time":2.5}}}}', b'{"params":{"a":1}}'),
+        (b'{"result":{"a":1,"_meta":{"antiphon":{"number":1}}}}', b'{"result":{"a":1}}'),
+        (b'{"params":{},"other":{"a":1,"_meta":{"antiphon":{"number":1}}}}', None),
+        (b'{"params":{"a":1,"b":{"c":1,"_meta":{"antiphon":{"number":1}}}}}', None),
         (b'{"params":{"_meta":{"antiphon":{', None),
     ],
 )

@@ -21,7 +21,7 @@ from msgspec import UNSET, Raw, UnsetType
 from antiphon.errors import Code
 from antiphon.journal.base import JournalEntry
 from antiphon.rpc.envelope import ErrorObject, RequestId, head_of_answer
-from antiphon.rpc.spans import Unreadable, members_of, params_values_of, replaced, values_of, with_value
+from antiphon.rpc.spans import Unreadable, last_params, members_of, params_values_of, replaced, values_of, with_value
 
 __all__ = [
     "ANSWER", "END", "MOVED", "PROMPT", "REQUEST", "TURN", "UPDATE", "EventHeader", "HubEvent", "event_notification", "for_session", "history_frame",
@@ -34,6 +34,7 @@ MAX_NAME: Final = 64
 """Characters of the name of a prompt that are kept."""
 UPDATE: Final = b"{"
 """The kind of an event that is a frame of the agent."""
+_OPEN: Final = ord("{")
 
 _ERRORS: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a frame may raise."""
@@ -90,6 +91,8 @@ def parse_event(data: bytes) -> HubEvent:
 def numbered(frame: bytes, number: int, path: tuple[str, ...] = NUMBER, *, at: float = 0.0) -> bytes:
     """Return a frame with the number of its event in `_meta`, and the time beside it. A frame that cannot be read is sent as it is."""
     try:
+        if at and path is NUMBER and (end := _end_of_params(frame)):
+            return b'%b,"_meta":{"antiphon":{"number":%d,"time":%.3f}}}}' % (frame[:end], number, at)
         if not at:
             return with_value(frame, path, b"%d" % number)
         if b'"time"' in frame:  # there may be a time already where ours belongs
@@ -99,6 +102,16 @@ def numbered(frame: bytes, number: int, path: tuple[str, ...] = NUMBER, *, at: f
         )  # both at once: each one costs a look for its place
     except (*_ERRORS, ValueError):
         return frame
+
+
+def _end_of_params(frame: bytes) -> int:
+    """Return where a member can be added to the params of a frame that ends with them and has no `_meta`; 0 in any other."""
+    if b'"_meta"' in frame or b"\\u00" in frame:  # a key may have letters that are escaped
+        return 0
+    params = last_params(frame)
+    if params is None or frame[params[0]] != _OPEN or frame[params[1] - 2] in b"{ \t\r\n":
+        return 0
+    return params[1] - 1
 
 
 def numbered_event(session_id: str, frame: bytes, number: int, at: float = 0.0) -> bytes:

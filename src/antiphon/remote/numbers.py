@@ -1,10 +1,11 @@
 """The numbers of events are for the link alone, where its client did not ask for them: the client gets what the agent sent."""
 
+import re
 from typing import Final
 
 import msgspec
 
-from antiphon.rpc.spans import Span, Unreadable, members_of, replaced, values_of, with_value
+from antiphon.rpc.spans import Span, Unreadable, last_params, members_of, replaced, values_of, with_value
 
 __all__ = ["with_own_numbers", "without_numbers"]
 
@@ -17,11 +18,20 @@ _ADDED: Final = frozenset(
 _ERRORS: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
+_LAST: Final = re.compile(rb',"_meta":\{"antiphon":\{"number":\d+(?:,"time":\d+\.\d+)?\}\}\}\}')
+LAST_SIZE: Final = 120
+"""Bytes at the end of an update in which the gateway's own `_meta` is looked for, as it writes that where there is no other."""
+
+
 def without_numbers(line: bytes) -> bytes:
     """Return a message without what the gateway added to its `_meta`. One that has something else there stays as it is."""
     if b'"antiphon":{' not in line:
         return line
     try:
+        found = _LAST.search(line, max(0, len(line) - LAST_SIZE))
+        is_only = found is not None and found.end() == len(line) and line.find(b'"_meta"') == found.start() + 1
+        if found is not None and is_only and last_params(line) is not None:
+            return line[: found.start()] + b"}}"
         for outer in (*values_of(line, "params"), *values_of(line, "result")):
             for meta in _objects(line, outer, "_meta"):
                 members = dict(members_of(line, meta))
