@@ -51,7 +51,8 @@ class HttpClient:
         self.hub = hub
         self.connection = HttpConnection(0)
         self.seen: list[tuple[str, dict[str, Any]]] = []
-        self._streams: dict[str | None, HttpStream] = {}
+        self.streams: dict[str | None, HttpStream] = {}
+        """Those that are read now."""
         self._last: dict[str | None, str] = {}
         self._id = 0
         self.serving = asyncio.ensure_future(hub.serve(self.connection, principal, "demo"))
@@ -75,12 +76,12 @@ class HttpClient:
     def listen(self, session: str | None) -> HttpStream:
         """Open a stream, or open it again where it was cut."""
         stream = HttpStream(self.connection, session, self._last.get(session, ""))
-        self._streams[session] = stream
+        self.streams[session] = stream
         return stream
 
     async def cut(self, session: str | None) -> None:
         """Cut a stream."""
-        stream = self._streams.pop(session)
+        stream = self.streams.pop(session)
         await stream.cut()
         self.seen += stream.events
         self._last[session] = stream.last_id
@@ -88,7 +89,7 @@ class HttpClient:
     @property
     def events(self) -> list[tuple[str, dict[str, Any]]]:
         """All that came, in the order of the streams."""
-        return [*self.seen, *(event for stream in self._streams.values() for event in stream.events)]
+        return [*self.seen, *(event for stream in self.streams.values() for event in stream.events)]
 
     @property
     def messages(self) -> list[dict[str, Any]]:

@@ -428,3 +428,31 @@ async def test_a_client_that_leaves_closes_its_links_and_its_prompt_goes_on(tmp_
         again = await here.client()
         await again.request("session/load", load(session, tmp_path))
         assert again.texts == ["work", "on"]
+
+
+# The words of another page.
+
+
+async def test_a_client_that_knows_the_other_page_alone_is_understood(tmp_path: Path) -> None:
+    async with fleet(tmp_path, "one") as here:
+        client = here.raw_client()
+        capabilities = {"prompt": {"image": False}, "mcp": {"transport": {"http": True}}}
+        about = {"protocolVersion": 1, "clientInfo": {"name": "page"}, "clientCapabilities": capabilities}
+        assert isinstance((await client.request("initialize", about)).get("authMethods", []), list)
+        session = await client.new(tmp_path)
+        content = [{"type": "text", "text": "work"}]
+        asked = client.begin("session/prompt", {"sessionId": session, "content": content})
+        agent = here.workers["one"].agent
+        assert (await agent.got("session/prompt"))["params"]["prompt"] == content
+        agent.say(session, "a", "b")
+        agent.ask(1, session)
+        request = (await client.asked())["params"]
+        assert request["permissionId"] and request["title"] == "Do it" and request["kind"] == "other"
+        client.answer((await client.asked())["id"], {"decision": "once"})
+        await until(lambda: any(b'"optionId":"allow_once"' in line for line in agent.lines))
+        await end(here.workers["one"])
+        await client.response(asked)
+        chunks = [
+            each["params"].get("contentChunk") for each in client.messages if each.get("method") == "session/update"
+        ]
+        assert [(each["index"], each["delta"]) for each in chunks] == [(0, "a"), (1, "b")]

@@ -9,7 +9,8 @@ import msgspec
 
 from antiphon.gateway.events import PROMPT, parse_event
 from tests.fleet.hubs import MemoryFleet, MemoryWorker
-from tests.gateway.peers import RawClient, ScriptedAgent
+from tests.fleet.streams import HttpClient
+from tests.gateway.peers import DRIVER, RawClient, ScriptedAgent
 from tests.schedules import World, check
 from tests.waits import until
 
@@ -284,6 +285,82 @@ async def settled(here: RandomFleet, people: list[Person], sessions: list[str]) 
         return stored and len(texts_in(plain.client, sessions[0])) >= len(agent_texts(here, sessions[0]))
 
     await until(has_all)
+
+
+class HttpPerson:
+    """A client over HTTP whose stream is cut again and again."""
+
+    def __init__(self, client: HttpClient, session: str, world: World) -> None:
+        self.client = client
+        self.session = session
+        self.prompted: list[int] = []
+        self._world = world
+        self._answered: set[int] = set()
+
+    async def play(self) -> None:
+        background = [asyncio.get_running_loop().create_task(work) for work in (self._cut(), self._answer())]
+        try:
+            for place in range(PROMPTS):
+                self.prompted.append(await self.client.prompt(self.session, f"http{place}"))
+                if self._world.random.random() < 0.6:
+                    await self.client.response(self.prompted[-1])
+            for asked in self.prompted:
+                await self.client.response(asked)
+        finally:
+            for task in background:
+                task.cancel()
+            await asyncio.wait(background)
+            if self.session not in self.client.streams:
+                self.client.listen(self.session)
+
+    async def _cut(self) -> None:
+        while True:
+            await asyncio.sleep(self._world.random.random() / 10)
+            await self.client.cut(self.session)
+            await asyncio.sleep(self._world.random.random() / 20)
+            self.client.listen(self.session)
+
+    async def _answer(self) -> None:
+        while True:
+            await asyncio.sleep(0.01)
+            for message in self.client.messages:
+                if message.get("method") == "session/request_permission" and message["id"] not in self._answered:
+                    self._answered.add(message["id"])
+                    result = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
+                    await self.client.post({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+
+async def http_scenario(world: World) -> None:
+    here = RandomFleet(world)
+    await here.start()
+    client = HttpClient(here.hub, DRIVER)
+    try:
+        await client.initialize()
+        opening = {"cwd": str(CWD), "mcpServers": []}
+        session = (await client.request("session/new", opening))["sessionId"]
+        client.listen(session)
+        troubles = {"cut": here.cut, "freeze": here.freeze, "drain": here.drain, "hide": here.hide}
+        for name in troubles:
+            world.offer(name, lambda name=name: None if here.is_over else troubles[name]())  # type: ignore[misc]
+        person = HttpPerson(client, session, world)
+        playing = world.start(person.play())
+        await asyncio.wait([playing])
+        playing.result()
+        await until(lambda: len(client.texts) >= len(agent_texts(here, session)))
+        for asked in person.prompted:
+            await client.response(asked)
+    finally:
+        await client.leave()
+        await here.end()
+    assert client.texts == agent_texts(here, session)
+    places = [int(id) for id, message in client.events if message.get("method") == "session/update"]
+    assert places == sorted(set(places))
+    sent = sum((agent.prompts for agent in here.agents), Counter[str]())
+    assert not [text for text, times in sent.items() if times > 1], sent
+
+
+def test_a_stream_over_http_that_is_cut_again_and_again_shows_each_event_once() -> None:
+    check(http_scenario, ends=("cut", "freeze", "drain", "hide"))
 
 
 def test_clients_see_each_event_once_whatever_becomes_of_connections_and_workers() -> None:

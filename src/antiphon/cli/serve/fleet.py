@@ -22,7 +22,7 @@ LEASE: Final = 3.0
 BEATS: Final = 3
 """Signs of life of a worker in the time of a lease."""
 
-_OF_WORKERS: Final = ("root", "files", "mcp_host", "client_meta")
+_OF_WORKERS: Final = ("root", "mcp_host", "client_meta")
 """Options about agents, which are those of the workers."""
 
 _LIMITS: Final = frozenset({"connections", "message", "days", "audit-days"})
@@ -62,6 +62,8 @@ def check_fleet_options(options: Any, program: list[str] | None) -> None:
         raise Misused(
             "with --fleet the agents run at workers", hint="antiphon worker --fleet URL -- PROGRAM …, on their machine"
         )
+    if options.files:
+        raise Misused("agents of a fleet use the files and terminals of their own machine", hint="leave out --files")
     for name in _OF_WORKERS:
         if getattr(options, name):
             option = f"--{name.replace('_', '-')}"

@@ -229,6 +229,8 @@ class RoutedLink(RemoteLink):
         self, line: bytes, head: MessageHead, mark: MessageMark, session: FollowedSession | None, number: int
     ) -> None:
         if session is not None and 0 < number <= session.again:
+            if mark.own_prompt in self._kept and not self.wants_numbers and not session.loads:
+                return  # the client has shown its own message
             frame = self._requests.shown(mark.request) if head.name == _REQUESTED else None
             if frame is not None:
                 self._give_line(frame, session.id, number=number)
