@@ -91,7 +91,7 @@ async def test_a_turn_whose_worker_is_cut_off_is_interrupted_and_the_session_goe
     await until(lambda: events(again, "turn_ended"))
     [moved], [ended] = events(again, "moved"), events(again, "turn_ended")
     assert (moved["from"], moved["to"]) == (one.name, two.name) and ended["interrupted"] is True
-    assert "moved to worker" in notices(again)[0]["title"] and one.name in notices(again)[0]["description"]
+    assert "moved to worker" in notices(again)[0]["title"] and "`one`" in notices(again)[0]["description"]
     fleet.server.mend(one.broker)
     assert (await one.agent.got("session/cancel"))["params"] == {"sessionId": session}
     one.agent.result((await one.agent.got("session/prompt"))["id"], {"stopReason": "cancelled"})

@@ -8,10 +8,11 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from antiphon.fleet.access.audit import AuditReceiver
 from antiphon.fleet.carrier import CarrierDialer
 from antiphon.fleet.control import WorkerControl, WorkerRequest
 from antiphon.fleet.membership import Members
@@ -242,6 +243,21 @@ async def test_a_worker_that_is_told_to_end_lets_its_turn_end_and_hands_its_sess
     answer = await WorkerControl(fleet.broker).ask(two.name, WorkerRequest("drain"))
     assert answer["draining"] is True
     assert await two.process.wait() == 0
+
+
+async def test_what_clients_do_at_a_worker_is_in_the_audit_log_of_a_gateway(fleet: RealFleet) -> None:
+    noted: list[tuple[str, str]] = []
+
+    class Log:
+        def add(self, action: str, *, actor: str, **_: object) -> None:
+            noted.append((action, actor))
+
+    receiver = AuditReceiver(fleet.broker, cast("Any", Log()))
+    one = await fleet.start("one")
+    client, _, asked = await fleet.prompted(one, "hello")
+    await client.response(asked)
+    await until(lambda: {("new", "alice"), ("prompt", "alice")} <= {*noted})
+    receiver.close()
 
 
 async def test_a_second_signal_ends_a_worker_at_once(fleet: RealFleet) -> None:

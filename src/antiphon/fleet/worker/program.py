@@ -11,6 +11,7 @@ import msgspec
 
 from antiphon.client.launch import user_database
 from antiphon.config.directories import config_dir, state_dir
+from antiphon.fleet.access.audit import AuditSender
 from antiphon.fleet.nats import connect_broker
 from antiphon.fleet.worker.worker import FleetWorker, WorkerOptions
 from antiphon.gateway.access.messages import ClientRules
@@ -62,6 +63,8 @@ async def run_worker(
             program.fleet, name=f"worker {options.name}".strip(), credentials=program.credentials
         )
         stack.push_async_callback(broker.close)
+        audit = AuditSender(broker, partial(note_to, data.audit))
+        stack.push_async_callback(audit.close)
         directories = [*options.roots, *options.workspaces.values()]
         worker = await stack.enter_async_context(
             FleetWorker(
@@ -71,7 +74,7 @@ async def run_worker(
                 options,
                 roots=GatewayRoots(directories, (data.directory, state_dir(), config_dir())),
                 gates=policy.gate,
-                audit=partial(note_to, data.audit),
+                audit=audit,
                 client_rules=program.client_rules,
                 traces=traces,
             )
