@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from antiphon.errors import ConnectionClosed
 from antiphon.transports.remote import RemoteAddress
 from tests.fleet.test_worker_program import RealFleet, WorkerProcess, end, real_fleet
 from tests.gateway.peers import RawClient
@@ -223,3 +224,7 @@ async def test_a_gateway_without_workers_starts_and_finds_those_that_come(tmp_pa
         found = await page.request("_antiphon/gateway/info", {})
         assert [each["name"] for each in found["agents"]] == ["demo"]
         assert await page.new(here.root)
+        named = await asked_again(here, url.replace("/acp", "/agents/demo/acp"), gateway.token)
+        assert len((await named.request("session/list", {}))["sessions"]) == 1
+        with pytest.raises(ConnectionClosed):
+            await RemoteAddress(url.replace("/acp", "/agents/other/acp"), token=gateway.token, plaintext=True).open()
