@@ -7,6 +7,7 @@
 #   make check    format, lint, types, import contracts, limits of the source tree
 #   make bench    benchmarks
 #   make bench-gateway   those of the gateway and the bridge, at a client's socket; on a quiet machine
+#   make bench-fleet   those of the fleet: brokers, workers and gateways as processes; on a quiet machine
 #   make zed-extension   the extension for Zed, in dist/zed   (REPOSITORY=https://… where its archives will be)
 #   make format   let ruff rewrite what it can
 #   make lock     resolve the locks again               (needs uv; LOCK_ARGS=--upgrade for newer versions)
@@ -19,7 +20,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast prove evidence peers thirdparty check format bench bench-gateway lock clean env zed-extension
+.PHONY: help run test test-fast prove evidence peers thirdparty check format bench bench-gateway bench-fleet lock clean env zed-extension
 
 VENV ?= .venv
 LOCK ?= requirements/dev.txt
@@ -251,6 +252,10 @@ bench-gateway: $(VENV)/.ready benchmarks/node_modules/.package-lock.json
 	@mkdir -p build
 	-$(DEV) -m benchmarks.network --json build/network.json
 	$(DEV) -m benchmarks.gateway --json build/gateway.json
+
+bench-fleet: $(VENV)/.ready
+	@mkdir -p build
+	$(DEV) -m benchmarks.fleet --json build/fleet.json $(ARGS)
 
 # Names, versions and hashes; never an address, so that everybody fetches from where they are used to fetch.
 lock:

@@ -1,5 +1,6 @@
-"""The benchmarks of the bridges and of the tap still play, with few words. Its numbers are judged by `make bench`, not here."""
+"""The benchmarks of the bridges, of the tap and of the fleet still play, with few words. Its numbers are judged by `make bench`, not here."""
 
+import math
 import sys
 from pathlib import Path
 from typing import get_args
@@ -9,6 +10,7 @@ import pytest
 from benchmarks.bridges.clis import CLIS
 from benchmarks.bridges.playing import play_bridge
 from benchmarks.commands import CONTESTANTS, OURS
+from benchmarks.fleet import PARTS, Sizes
 from benchmarks.tap import contestants, cpu_of, first_answer
 from benchmarks.workloads import BridgeMeasure, Engine
 
@@ -27,3 +29,17 @@ def test_a_bridge_is_played_and_everything_about_it_measured(engine: Engine) -> 
 def test_the_tap_is_played_beside_a_bare_loop(tmp_path: Path) -> None:
     for words in contestants(str(tmp_path)).values():
         assert cpu_of(words, 0.05, "apart") > 0 and first_answer(words) > 0
+
+
+FEW = Sizes(rounds=1, seconds=0.3, sessions=4, events=400, kills=1, grows=(10,), idle=(10,), workers=(1, 2))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process costs is read from Linux")
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_of_the_fleet_is_measured(part: str) -> None:
+    lines = PARTS[part](FEW)
+    assert lines and all(math.isfinite(value) for value in lines.values())
+    for name, value in lines.items():
+        if name.endswith(("/s", "ms", "seconds")) or "events/s" in name:
+            assert value > 0, name

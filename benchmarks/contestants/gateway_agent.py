@@ -47,7 +47,9 @@ class Agent:
                 write(answer(message["id"], {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}}))
             case "session/new":
                 self._sessions += 1
-                write(answer(message["id"], {"sessionId": f"sess_{self._sessions:032x}"}))
+                write(answer(message["id"], {"sessionId": f"sess_{os.getpid():024x}{self._sessions:08x}"}))
+            case "session/load":
+                write(answer(message["id"], {}))
             case "session/prompt":
                 params = message["params"]
                 assert isinstance(params, dict)
