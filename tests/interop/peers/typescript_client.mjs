@@ -322,7 +322,8 @@ function open() {
 const stream = open();
 await app.connectWith(stream, async (agent) => {
   const scenario = new Scenario(agent);
-  for (const step of STEPS) {
+  const leftOut = (process.env.LEFT_OUT ?? "").split(",");
+  for (const step of STEPS.filter((each) => !leftOut.includes(each))) {
     let line;
     try {
       line = { step, ok: true, detail: await bounded(scenario[step]()) };
