@@ -7,10 +7,12 @@ from typing import Any
 from antiphon.fleet.journal import FleetJournal
 from antiphon.fleet.records.formats import RowRecord, RunHeader, events_subject, row_subject
 from antiphon.fleet.records.history import Archive
+from antiphon.fleet.records.queue import HEADER_ROOM
 from antiphon.fleet.simulation import SimulatedBroker, SimulatedServer
 from antiphon.gateway.base import GatewaySession
+from antiphon.journal.base import JournalEntry
 
-__all__ = ["CountingBroker", "JournalFleet", "fleet_of", "forget_before"]
+__all__ = ["CountingBroker", "JournalFleet", "fleet_of", "forget_before", "texts"]
 
 
 class CountingBroker:
@@ -89,14 +91,23 @@ class JournalFleet:
 
 
 @asynccontextmanager
-async def fleet_of(*sessions: str, max_payload: int = 8 << 20) -> AsyncIterator[JournalFleet]:
-    """A fleet with these sessions, as long as the block lasts."""
-    fleet = JournalFleet(max_payload)
+async def fleet_of(*sessions: str, room: int = 8 << 20) -> AsyncIterator[JournalFleet]:
+    """A fleet with these sessions, as long as the block lasts; `room` is that of a message besides its headers."""
+    fleet = JournalFleet(HEADER_ROOM + room)
     try:
         await fleet.begin(*sessions)
         yield fleet
     finally:
         await fleet.close()
+
+
+async def texts(journal: FleetJournal, session: str = "s", after: int = 0) -> list[bytes]:
+    """Read all of a session after a number, and check that its numbers have no gap."""
+    found: list[JournalEntry] = []
+    while page := await journal.read(session, after + len(found)):
+        found += page
+    assert [entry.number for entry in found] == list(range(after + 1, after + 1 + len(found)))
+    return [entry.data for entry in found]
 
 
 def forget_before(server: SimulatedServer, session: str, sequence: int) -> None:

@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from antiphon.fleet.broker import Broker, BrokerAway, Fence, Fenced, Unsure
+from antiphon.errors import AcpError
+from antiphon.fleet.broker import Broker, BrokerAway, Fence, Unsure
 from antiphon.fleet.records.formats import name_of
 
 __all__ = ["CertainAppends"]
@@ -46,7 +47,7 @@ class CertainAppends:
         it is known.
 
         Raises:
-            Fenced: it is not stored, because another message came first.
+            Fenced: it is not stored, because another message came first; any other AcpError: the broker does not take it.
             Unsure: it was not known in time whether it is stored.
             BrokerAway: it could not be stored in time, and is not.
         """
@@ -70,8 +71,8 @@ class CertainAppends:
                 is_in_doubt, problem = True, BrokerAway(*error.args, hint=error.hint)
             except BrokerAway as error:
                 problem = error
-            except Fenced:
-                # One of the tries before may have been stored, and the condition holds no longer because of it, or of what came behind it.
+            except AcpError:
+                # One of the tries before may have been stored: a condition may hold no longer because of it, or of what came behind it.
                 if is_in_doubt and (found := await self._find_at_last(subject, name, after, until)):
                     return found
                 raise

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, ParamSpec, Protocol, TypeAlias
 
 from antiphon.errors import AcpError, fresh
 from antiphon.fleet.broker import Broker, BrokerAway, Fence, Fenced
@@ -40,6 +40,7 @@ HEADER_ROOM: Final = 1024
 Then: TypeAlias = Callable[[int, BaseException | None], None]
 """Takes the number of the last event that is stored; or the error."""
 
+_P = ParamSpec("_P")
 _log = logging.getLogger(__name__)
 
 
@@ -278,7 +279,7 @@ class SessionQueue:
             )
             begin = begin or self._sequence
         self.last += len(events)
-        self._published(self.key, self.last, events, begin)
+        self._call(self._published, self.key, self.last, events, begin)
 
     async def _store_row(self, change: RowChange) -> None:
         data = None if self._rows is None else await self._rows.message(self.key, change, self.last)
@@ -289,7 +290,7 @@ class SessionQueue:
             row_subject(self.key), data, name=name, headers={NAME: name}, fence=self._fence, replaces=True
         )
         self.row_number = number
-        self._rows.stored(self.key, sequence, data)
+        self._call(self._rows.stored, self.key, sequence, data)
 
     def _name(self) -> str:
         """Return a name that no other message of the stream has, as no other lease has the epoch. It is short: a broker keeps all for minutes.
@@ -312,10 +313,11 @@ class SessionQueue:
             for then in item.thens if isinstance(item, RowChange) else (item.then,):
                 self._call(then, 0, fresh(error) if isinstance(error, AcpError) else error)
 
-    def _call(self, then: Then, number: int, error: BaseException | None) -> None:
+    def _call(self, call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> None:
+        """Call a function behind an append. What it raises is no failure of the append: that is stored, or was reported."""
         try:
-            then(number, error)
-        except Exception:  # those of other callers are as good as stored
+            call(*args, **kwargs)
+        except Exception:
             _log.exception("what follows an append to session `%s` failed", self.key)
 
     async def _reason(self) -> AcpError:
