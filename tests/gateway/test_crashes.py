@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from antiphon.errors import RequestError
+from antiphon.gateway.agents.link import end_process
 from antiphon.gateway.agents.process import AgentProcessState
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.transports.base import Transport
@@ -153,6 +154,24 @@ async def test_an_agent_that_never_starts_is_tried_less_and_less_often(tmp_path:
         with pytest.raises(RequestError, match="has crashed 3 times"):
             await process.ready()
         assert len(tries) == 3
+
+
+async def test_an_agent_that_is_ended_because_its_sessions_moved_is_started_again_as_if_it_were_the_first_time(
+    tmp_path: Path,
+) -> None:
+    limits = msgspec.structs.replace(QUICK, first_delay=30.0, longest_delay=100.0)
+    async with stage(tmp_path, limits) as place:
+        process = place.hub.agents["demo"]
+        for _ in range(3):
+            link = await process.ready()
+            await end_process("demo", link, "another worker has one of its sessions", at_once=True)
+            await until(lambda: process.link is None)
+        await process.ready()
+        assert place.agent.starts == 4
+        await place.agent.crash()
+        await until(lambda: process.link is None)
+        with pytest.raises(RequestError, match="has crashed 1 times"):
+            await process.ready()
 
 
 async def test_the_process_of_an_idle_agent_is_ended_and_started_when_it_is_needed(tmp_path: Path) -> None:

@@ -79,6 +79,8 @@ class AgentLink:
         self.lost: ConnectionClosed | None = None
         self.end_reason = "its agent ended"
         """Why a turn is interrupted when the process ends, as a part of a sentence."""
+        self.is_blamed = True
+        """Whether the end of the process is a fault of the agent, after which it is started again later and later."""
         self.opening = 0
         """Requests on their way whose response names a session."""
         self.reopening: dict[str, asyncio.Future[Response]] = {}
@@ -310,14 +312,16 @@ class AgentLink:
 
 
 async def end_process(name: str, link: AgentLink, why: str, *, at_once: bool = False) -> None:
-    """End the process of an agent, which counts as a crash: turns that run in it are interrupted because of `why`.
+    """End the process of an agent: turns that run in it are interrupted because of `why`. It counts as a crash, unless it is ended at once.
 
-    `at_once`: neither it nor anything that it started does anything more first.
+    `at_once`: neither it nor anything that it started does anything more first. That is not for what the agent did, but for where its
+    sessions are, so it is started again when it is needed.
     """
     if link.lost is not None:
         return
     _log.error("agent `%s` is ended: %s", name, why)
     link.end_reason = f"its agent was ended because {why}"
+    link.is_blamed = not at_once
     if at_once and isinstance(link.transport, ProcessTransport):
         await link.transport.kill()
     link.transport.skip_grace()

@@ -211,7 +211,7 @@ class AgentProcess:
                 await self._initialize(await self._source())
             except (AcpError, TimeoutError) as error:
                 if self._state is AgentProcessState.STARTING:
-                    self._crashed(error)
+                    self._crashed()
                 if isinstance(error, AcpError):
                     raise
                 raise RequestError(
@@ -271,16 +271,21 @@ class AgentProcess:
             return  # of one that never got as far, or that we ended
         self.link = None
         _log.warning("agent `%s` ended: %s", self.name, error.sentence)
-        self._crashed(error)
+        self._crashed(is_blamed=link.is_blamed)
         self.questions.agent_lost()
         for session in tuple(self.sessions.values()):
             session.agent_lost()
 
-    def _crashed(self, error: Exception) -> None:
+    def _crashed(self, *, is_blamed: bool = True) -> None:
         self._does(AgentProcessEvent.LOSE)
         limits = self.hub.limits
         healthy = self._now() - self._started >= limits.healthy
-        self._failures = 1 if healthy else self._failures + 1
+        self._failures = int(is_blamed) if healthy else self._failures + is_blamed
+        if not is_blamed:
+            self._not_before = self._now()
+            if self.in_use:
+                self._restart()
+            return
         delay = min(limits.first_delay * 2 ** min(self._failures - 1, 20), limits.longest_delay)
         delay *= random.uniform(0.8, 1.2)  # noqa: S311  # so that agents which died together do not start together
         self._not_before = self._now() + delay
