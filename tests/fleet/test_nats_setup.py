@@ -94,7 +94,7 @@ async def test_a_stream_that_differs_is_changed_and_keeps_the_limits_of_its_user
         "max_bytes": 1 << 30,
         "description": "ours",
     }
-    await client.request("$JS.API.STREAM.CREATE.ACP_SESSIONS", json.dumps(theirs).encode())
+    await client.request("$JS.API.STREAM.CREATE.ACP_SESSIONS", json.dumps(theirs).encode(), timeout=limit())
     async with connected(server.url) as broker:
         config = await config_of(broker)
         assert config["max_bytes"] == 1 << 30 and config["description"] == "ours"
@@ -110,7 +110,7 @@ async def test_a_stream_that_differs_is_changed_and_keeps_the_limits_of_its_user
 async def test_a_stream_that_cannot_be_used_is_named(server: NatsServer) -> None:
     client = await nats.connect(server.url)
     theirs = {"name": "ACP_SESSIONS", "subjects": ["acp.s.>"], "storage": "memory"}
-    await client.request("$JS.API.STREAM.CREATE.ACP_SESSIONS", json.dumps(theirs).encode())
+    await client.request("$JS.API.STREAM.CREATE.ACP_SESSIONS", json.dumps(theirs).encode(), timeout=limit())
     error = await refusal(server.url)
     assert isinstance(error, BrokerUnfit) and "ACP_SESSIONS" in error.sentence and "storage" in error.sentence
     await client.close()
@@ -121,7 +121,7 @@ async def test_a_client_of_others_reads_what_is_stored_and_the_other_way_around(
     async with connected(server.url) as broker:
         live = await client.subscribe("acp.live.*.ev")
         asked = await client.subscribe("acp.open.them", cb=_echo)
-        await client.flush()
+        await client.request("$JS.API.INFO", timeout=limit())  # behind its subscriptions; its `flush` may overtake them
         number = await broker.append("acp.s.a.ev", "grüße\r\n".encode(), headers={"Antiphon-Run": "1"}, name="one")
         message = await live.next_msg(timeout=limit())
         assert message.data.decode() == "grüße\r\n"
