@@ -74,6 +74,12 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument(
         "--label", metavar="WORD", type=_label, action="append", help="what this machine has, for sessions that need it"
     )
+    _add_directories(top)
+    _add_limits(top)
+    return top
+
+
+def _add_directories(top: argparse.ArgumentParser) -> None:
     top.add_argument(
         "--root",
         metavar="DIR",
@@ -90,6 +96,9 @@ def parser() -> argparse.ArgumentParser:
         type=_name,
         help="the name of this machine (default: found out); for containers with one disk",
     )
+
+
+def _add_limits(top: argparse.ArgumentParser) -> None:
     top.add_argument(
         "--drain",
         metavar="TIME",
@@ -119,7 +128,6 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--log", choices=("text", "json"), help="write the log to stderr too, in this form")
     top.add_argument("--json", action="store_true", help="print what it is as JSON")
     top.add_subparsers().add_parser("unit", help="print a unit for systemd that starts this worker")
-    return top
 
 
 def _name(text: str) -> str:

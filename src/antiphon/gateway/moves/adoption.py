@@ -123,7 +123,8 @@ class SessionMoves:
             else "No turn was running."
         )
         text = f"{why[:1].upper()}{why[1:]}. {happened}"
-        shown = notice(row.session_id, f"This session moved to {place}", text, "info")  # the end of the turn is the warning
+        # The warning is the end of the turn.
+        shown = notice(row.session_id, f"This session moved to {place}", text, "info")
         return [stored_event(MOVED, header), shown]
 
     async def settle(self, session: "HubSession", row: GatewaySession, lease: Lease) -> None:
