@@ -52,7 +52,7 @@ async def test_a_whole_tree_is_stopped_and_goes_on_or_is_killed_where_it_stands(
     async with python(TREE, str(tmp_path)) as child:
         assert await child.receive() == b"up"
         await child.freeze()
-        assert states() == ["T"] * 3
+        await until(lambda: states() == ["T"] * 3)
         await child.thaw()
         await until(lambda: "T" not in states())
         await child.freeze()
