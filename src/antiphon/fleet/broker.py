@@ -127,7 +127,7 @@ class Broker(Protocol):
     ) -> int:
         """Store a message and return its sequence number. Of two with the same name within minutes the first is stored, and both get its number.
 
-        `replaces`: the messages of the subject before it are removed with it.
+        `replaces`: the messages of the subject before it are removed with it. Not both of `fence` and `expects`: a broker checks one condition.
 
         Raises:
             Fenced: `fence` or `expects` does not hold.

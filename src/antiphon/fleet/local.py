@@ -157,8 +157,8 @@ class LocalFleet:
             for name in self._names
         ]
         gateway = _Member("gateway", command("gateway", "serve", keys.gateway, *self._serve), self._report)
-        *_, said = await asyncio.gather(*starting, self._add(gateway))
-        self.gateway = json.loads(said)
+        *_, line = await asyncio.gather(*starting, self._add(gateway))
+        self.gateway = json.loads(line)
         gateway.command += ["--port", self.gateway["url"].rpartition(":")[2]]  # where pages look for it from now on
 
     async def _start_broker(self, server: str) -> str:
@@ -174,8 +174,8 @@ class LocalFleet:
 
         write_private_file(config, configured(-1))
         member = _Member("broker", [server, "--config", str(config)], self._report, ready_file=ports)
-        said = json.loads(await self._add(member))
-        url = str(said["nats"][0])
+        ports_line = json.loads(await self._add(member))
+        url = str(ports_line["nats"][0])
         write_private_file(config, configured(int(url.rpartition(":")[2])))
         return url
 
@@ -215,12 +215,12 @@ class _Member:
         self._ready_file = ready_file
         """A directory in which it writes a file with what it has to say; None: it says it on stdout, in one line."""
         self._process: ProcessTransport | None = None
-        self._said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._keeper: asyncio.Task[None] | None = None
         self._is_stopping = False
 
     async def start(self) -> str:
-        """Start it and keep it running, and return the line that it said when it was ready.
+        """Start it and keep it running, and return the line that it printed when it was ready.
 
         Raises:
             AcpError: it ended before, or took too long.
@@ -228,7 +228,7 @@ class _Member:
         self._keeper = asyncio.ensure_future(self._keep())
         try:
             async with asyncio.timeout(START_TIMEOUT):
-                return await asyncio.shield(self._said)
+                return await asyncio.shield(self._ready)
         except TimeoutError as error:
             raise AcpError(
                 f"{self.name} was not ready after {START_TIMEOUT:g} seconds",
@@ -251,7 +251,7 @@ class _Member:
             await asyncio.gather(watching, return_exceptions=True)
             await process.close()
             self._process = None
-            if not self._said.done():
+            if not self._ready.done():
                 last = process.stderr.strip().splitlines() or [f"it ended with {process.status}"]
                 self._fail(AcpError(f"{self.name} did not start: {last[0].removeprefix('error: ')}", hint=_hint(last)))
                 return
@@ -264,24 +264,24 @@ class _Member:
                 delay = min(delay * 2, LONGEST_DELAY)
 
     def _fail(self, error: AcpError) -> None:
-        if not self._said.done():
-            self._said.set_exception(error)
+        if not self._ready.done():
+            self._ready.set_exception(error)
 
     async def _read(self, process: ProcessTransport) -> None:
         """Take what it prints: the first line says that it is ready, what follows is of no use here."""
         if self._ready_file is not None:
-            while not self._said.done():
+            while not self._ready.done():
                 for file in self._ready_file.glob("*.ports"):
                     with suppress(OSError, ValueError):
                         text = file.read_text(encoding="utf-8")
                         json.loads(text)
-                        self._said.set_result(text)
+                        self._ready.set_result(text)
                         break
                 else:
                     await asyncio.sleep(LOOK_AGAIN)
         while (line := await process.receive()) is not None:
-            if not self._said.done() and isinstance(line, bytes) and not _is_error(line):  # stderr has an error too
-                self._said.set_result(line.decode("utf-8", "replace"))
+            if not self._ready.done() and isinstance(line, bytes) and not _is_error(line):  # stderr has an error too
+                self._ready.set_result(line.decode("utf-8", "replace"))
 
     async def stop(self, hurry: asyncio.Event) -> None:
         """End it in order, and at once where that takes too long."""

@@ -250,13 +250,13 @@ async def _drain(options: Any) -> int:
     from antiphon.fleet.overview import drain_worker
 
     address = _address(options)
-    said: Mapping[str, object] = await drain_worker(
+    answer: Mapping[str, object] = await drain_worker(
         address.broker, Path(address.credentials) if address.credentials else None, options.worker
     )
     if options.json:
-        sys.stdout.write(f"{json.dumps(said)}\n")
+        sys.stdout.write(f"{json.dumps(answer)}\n")
     else:
-        turns = said.get("turns", 0)
+        turns = answer.get("turns", 0)
         sys.stdout.write(f"{options.worker} takes no more sessions and ends when its turns have ended ({turns} now)\n")
     return 0
 
