@@ -260,16 +260,19 @@ class CarrierTransport(Transport):
     def _deliver(self) -> None:
         """Hand over what has arrived, and behind it that nothing more will."""
         self._is_scheduled = False
-        if self.sink is None or self._is_paused or self.lost is not None:
+        if self.sink is None or self._is_held():
             return
         if self._arrived:
             data, self._arrived = bytes(self._arrived), bytearray()
             self._take(data)
-        if self._ending is not None and not self._is_paused and self.lost is None:
+        if self._ending is not None and not self._is_held():  # the sink may have changed that
             if self._is_whole and not self._is_closing:
                 for frame in self._framer.end():
                     self.sink.block_received(frame)
             self._lose(self._ending)
+
+    def _is_held(self) -> bool:
+        return self._is_paused or self.lost is not None
 
     def pause(self) -> None:
         self._is_paused = True
