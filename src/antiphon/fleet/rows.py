@@ -47,8 +47,8 @@ __all__ = ["FleetRows"]
 WRITE_TIMEOUT: Final = 10.0
 """Seconds for a row to be stored by a caller that waits for it."""
 
-DELETE_TRIES: Final = 8
-"""How often a deletion is tried while others claim the session."""
+DELETE_TRIES: Final = 32
+"""How often a deletion is tried while others claim the session: each of them may come between its two messages."""
 
 READ_AGAIN: Final = 2.0
 """Seconds after a start or a new connection until the stream is read once more: the first time it may have been a moment old."""
