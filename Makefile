@@ -8,6 +8,7 @@
 #   make bench    benchmarks
 #   make bench-gateway   those of the gateway and the bridge, at a client's socket; on a quiet machine
 #   make bench-fleet   those of the fleet: brokers, workers and gateways as processes; on a quiet machine
+#   make fleet-faults    random faults against fleets of real processes, written to docs/evidence/fleet.md   (SEEDS=200 LANES=2)
 #   make zed-extension   the extension for Zed, in dist/zed   (REPOSITORY=https://… where its archives will be)
 #   make format   let ruff rewrite what it can
 #   make lock     resolve the locks again               (needs uv; LOCK_ARGS=--upgrade for newer versions)
@@ -20,13 +21,15 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast prove evidence peers thirdparty check format bench bench-gateway bench-fleet lock clean env zed-extension
+.PHONY: help run test test-fast prove evidence peers thirdparty check format bench bench-gateway bench-fleet lock clean env fleet-faults zed-extension
 
 VENV ?= .venv
 LOCK ?= requirements/dev.txt
 JOBS ?= 2
 LOCK_ARGS ?=
 REPOSITORY ?=
+SEEDS ?= 200
+LANES ?= 2
 ARGS ?=
 PYTHON ?=
 
@@ -256,6 +259,11 @@ bench-gateway: $(VENV)/.ready benchmarks/node_modules/.package-lock.json
 bench-fleet: $(VENV)/.ready
 	@mkdir -p build
 	$(DEV) -m benchmarks.fleet --json build/fleet.json $(ARGS)
+
+# Half a minute for each schedule and lane: what fails is named on the page, and its directory is kept.
+fleet-faults: $(VENV)/.ready
+	$(compile)
+	@$(TESTING) $(DEV) -m tests.fleet.faults.evidence --seeds $(SEEDS) --lanes $(LANES)
 
 # Names, versions and hashes; never an address, so that everybody fetches from where they are used to fetch.
 lock:

@@ -73,6 +73,11 @@ class NatsServer:
         return self._process.pid
 
     @property
+    def is_running(self) -> bool:
+        """Whether it was started, and not ended since."""
+        return self._process is not None
+
+    @property
     def log(self) -> str:
         """What the server has logged."""
         return (self._directory / "log").read_text(encoding="utf-8", errors="replace")
