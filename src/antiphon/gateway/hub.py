@@ -262,15 +262,18 @@ class Hub:
             older.detach_all()  # their next requests are about the new one
             del agent.sessions[session_id.encode()]
             self.run(self._end_replaced(older), to_the_end=True)
-        if len(self._sessions()) >= self.limits.sessions:
+        if self._open_sessions() >= self.limits.sessions:
             for each in self.agents.values():
                 each.close_idle(max(1, self.limits.sessions // 16))
-        if len(self._sessions()) >= self.limits.sessions:
+        if self._open_sessions() >= self.limits.sessions:
             raise RequestError(Code.INTERNAL_ERROR, "too many sessions are open", hint="close some")
         session = HubSession(self, agent, session_id, cwd, token)
         self.opened[token] += 1
         agent.sessions[session_id.encode()] = session
         return session
+
+    def _open_sessions(self) -> int:
+        return sum(len(agent.sessions) for agent in self.agents.values())
 
     def _sessions(self) -> list[HubSession]:
         return [session for agent in self.agents.values() for session in agent.sessions.values()]

@@ -60,7 +60,8 @@ class SummarySender:
         self._worker = worker
         self._hub = hub
         self._changed: dict[str, HubSession] = {}
-        self._sent: dict[str, LiveSummary] = {}
+        self._sent: dict[str, tuple[HubSession, LiveSummary]] = {}
+        """What others know. Only these are looked at: a worker may have thousands of sessions in which nothing goes on."""
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
         self._whole = False
@@ -94,12 +95,12 @@ class SummarySender:
 
     def _look(self) -> None:
         """Look for sessions that have left memory without a change, and for numbers that have grown."""
-        for key, session in self._sessions():
-            before = self._sent.get(key)
-            if before is not None and before != _summary(session):
-                self._note(session)
-        if self._sent.keys() - {key for key, _ in self._sessions()}:
-            self._send_soon()
+        for session, before in (*self._sent.values(),):
+            found = _in_memory(session)
+            if found is None:
+                self._send_soon()
+            elif before != _summary(found):
+                self._note(found)
         self._looking = asyncio.get_running_loop().call_later(LOOK, self._look)
 
     def _sessions(self) -> Iterator[tuple[str, HubSession]]:
@@ -110,19 +111,32 @@ class SummarySender:
 
     def _send(self) -> None:
         self._timer = None
-        here = dict(self._sessions())
         whole, self._whole = self._whole, False
-        changed = here if whole else {key: each for key, each in self._changed.items() if here.get(key) is each}
+        looked_at = self._sessions() if whole else self._changed.items()
+        changed = {key: each for key, each in looked_at if _in_memory(each) is each}
         self._changed = {}
         now = {key: found for key, each in changed.items() if (found := _summary(each)) is not None}
-        over = tuple(key for key in self._sent if key not in here or (key in changed and key not in now))
-        active = now if whole else {key: found for key, found in now.items() if self._sent.get(key) != found}
+        over = tuple(
+            key
+            for key, (session, _) in self._sent.items()
+            if (key in changed and key not in now) or _in_memory(session) is None
+        )
+        active = now if whole else {key: each for key, each in now.items() if self._known(key) != each}
         for key in over:
             del self._sent[key]
-        self._sent |= now
+        self._sent |= {key: (changed[key], summary) for key, summary in now.items()}
         if whole or active or over:
             message = StateMessage(self._worker, active, over, whole)
             self._broker.publish(STATE + self._worker, msgspec.json.encode(message))
+
+    def _known(self, key: str) -> LiveSummary | None:
+        return self._sent[key][1] if key in self._sent else None
+
+
+def _in_memory(session: HubSession) -> HubSession | None:
+    """Return what is in memory now under the key of a session; None: nothing is, or it is hidden."""
+    found = session.agent.session_of(session.id)
+    return found if found is not None and found.key == session.key and not found.is_hidden else None
 
 
 def _summary(session: HubSession) -> LiveSummary | None:
