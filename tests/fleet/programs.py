@@ -17,7 +17,20 @@ from tests.fleet.servers import NatsServer, nats_server
 from tests.gateway.processes import DEMO, Gateway
 from tests.limits import limit
 
-__all__ = ["FleetPrograms", "WorkerProgram", "eventually", "fleet_programs", "is_running", "overview"]
+__all__ = [
+    "NEWER",
+    "PROGRAM",
+    "FleetPrograms",
+    "WorkerProgram",
+    "eventually",
+    "fleet_programs",
+    "is_running",
+    "overview",
+]
+
+PROGRAM = (sys.executable, "-m", "antiphon")
+NEWER = (sys.executable, str(Path(__file__).with_name("newer.py")))
+"""The next version, as far as formats go."""
 
 LOOK = 0.05
 """Seconds between two looks at something that has no event for a test."""
@@ -78,9 +91,11 @@ class FleetPrograms:
         self._env = {**os.environ, "ANTIPHON_CONFIG_DIR": str(directory / "config"), **env}
         self.workers: list[WorkerProgram] = []
 
-    def start(self, name: str, *words: str, agent: Sequence[str] = ()) -> "tuple[subprocess.Popen[str], Any]":
+    def start(
+        self, name: str, *words: str, agent: Sequence[str] = (), program: Sequence[str] = PROGRAM
+    ) -> "tuple[subprocess.Popen[str], Any]":
         """Start a process of the fleet; return it with what it says of itself."""
-        command = [sys.executable, "-m", "antiphon", *words, "--json", "--fleet", self.server.url]
+        command = [*program, *words, "--json", "--fleet", self.server.url]
         command += ["--data", str(self.directory / name)]
         with open(self.directory / f"{name}.log", "ab") as log:
             process = subprocess.Popen(
@@ -94,16 +109,20 @@ class FleetPrograms:
         assert line, (self.directory / f"{name}.log").read_text(encoding="utf-8")
         return process, json.loads(line)
 
-    def worker(self, name: str, *options: str, agent: Sequence[str] = DEMO) -> WorkerProgram:
+    def worker(
+        self, name: str, *options: str, agent: Sequence[str] = DEMO, program: Sequence[str] = PROGRAM
+    ) -> WorkerProgram:
         """Start a worker with one agent, which is called `agent`."""
-        process, about = self.start(name, "worker", "--name", name, "--root", str(self.root), *options, agent=agent)
+        given = ("--name", name, "--root", str(self.root), *options)
+        process, about = self.start(name, "worker", *given, agent=agent, program=program)
         worker = WorkerProgram(process, about)
         self.workers.append(worker)
         return worker
 
-    def gateway(self, name: str, *options: str) -> Gateway:
+    def gateway(self, name: str, *options: str, program: Sequence[str] = PROGRAM) -> Gateway:
         """Start a gateway on a free port."""
-        process, about = self.start(name, "serve", *(() if "--port" in options else ("--port", "0")), *options)
+        port = () if "--port" in options else ("--port", "0")
+        process, about = self.start(name, "serve", *port, *options, program=program)
         return Gateway(process, about, self.directory)
 
     def sessions(self) -> Sequence[OwnedSession]:

@@ -1,0 +1,107 @@
+"""A fleet day by day: an upgrade with two versions side by side, a backup, deletion everywhere."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.programs import NEWER, PROGRAM, FleetPrograms, eventually, fleet_programs, overview
+from tests.gateway.processes import Gateway, call
+from tests.limits import limit
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[FleetPrograms]:
+    with fleet_programs(tmp_path / "fleet", {"HOME": str(tmp_path)}) as found:
+        yield found
+
+
+def prompted(gateway: Gateway, cwd: Path, text: str, session: str = "") -> str:
+    """Send a prompt in a new session, or in one that is loaded, and return its id."""
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        if session:
+            answer = call(opened, 1, "session/load", sessionId=session, cwd=str(cwd), mcpServers=[])
+            assert "result" in answer, answer
+        else:
+            session = call(opened, 1, "session/new", cwd=str(cwd), mcpServers=[])["result"]["sessionId"]
+        done = call(opened, 2, "session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
+        assert done["result"]["stopReason"] == "end_turn", done
+    return session
+
+
+def events(file: Path) -> list[bytes]:
+    """Return the stored events in the file of a gateway."""
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as opened:
+        return [bytes(data) for (data,) in opened.execute("SELECT data FROM event ORDER BY rowid")]
+
+
+def control(gateway: Gateway, *words: str) -> "subprocess.CompletedProcess[str]":
+    data = str(Path(str(gateway.place["token_file"])).parent)
+    return subprocess.run(
+        [sys.executable, "-m", "antiphon", "serve", *words, "--data", data],
+        capture_output=True, encoding="utf-8", timeout=limit(), check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("newer", ["workers", "gateway"])
+def test_two_neighbouring_versions_run_side_by_side(fleet: FleetPrograms, newer: str) -> None:
+    of_workers, of_gateway = (NEWER, PROGRAM) if newer == "workers" else (PROGRAM, NEWER)
+    gateway = fleet.gateway("gateway", program=of_gateway)
+    first = fleet.worker("one", program=of_workers)
+    session = prompted(gateway, fleet.root, "by the first")
+    second = fleet.worker("two")
+    eventually(lambda: [each.state for each in overview(fleet.server.url).workers] == ["ok", "ok"])
+    first.kill()
+    eventually(lambda: [each.owner for each in fleet.sessions()] == [second.name])
+    assert prompted(gateway, fleet.root, "by the second", session) == session
+    third = fleet.worker("three", program=of_workers)
+    second.kill()
+    eventually(lambda: [each.owner for each in fleet.sessions()] == [third.name])
+    assert prompted(gateway, fleet.root, "by the third", session) == session
+    other = fleet.gateway("other")
+    with other.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        opened.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "session/load",
+                                "params": {"sessionId": session, "cwd": str(fleet.root), "mcpServers": []}}))  # fmt: skip
+        shown = ""
+        while '"id":1,' not in (frame := str(opened.recv(timeout=limit()))) or '"method"' in frame:
+            shown += frame
+    assert [shown.count(f"by the {which}") > 0 for which in ("first", "second", "third")] == [True] * 3
+
+
+def test_a_backup_of_a_gateway_has_the_finished_turns_of_all_workers(fleet: FleetPrograms, tmp_path: Path) -> None:
+    gateway = fleet.gateway("gateway")
+    for name in ("one", "two"):
+        fleet.worker(name)
+    for word in ("heron", "kingfisher"):
+        prompted(gateway, fleet.root, word)
+    data = Path(str(gateway.place["token_file"])).parent
+    file = next(data.glob("*.sqlite3"))
+    eventually(lambda: len([each for each in events(file) if b"turn_ended" in each or b"stopReason" in each]) >= 2)
+    target = tmp_path / "copy.sqlite3"
+    done = control(gateway, "backup", str(target))
+    assert done.returncode == 0, done.stderr
+    text = b"".join(events(target))
+    assert b"heron" in text and b"kingfisher" in text
+
+
+def test_a_session_that_is_deleted_at_one_gateway_is_gone_everywhere(fleet: FleetPrograms) -> None:
+    first, second = fleet.gateway("first"), fleet.gateway("second")
+    fleet.worker("one")
+    session = prompted(first, fleet.root, "a secret word")
+    files = [next(Path(str(each.place["token_file"])).parent.glob("*.sqlite3")) for each in (first, second)]
+    eventually(lambda: all(b"a secret word" in b"".join(events(file)) for file in files))
+    with second.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        assert "result" in call(opened, 1, "session/delete", sessionId=session)
+    eventually(lambda: not any(events(file) for file in files))
+    assert fleet.sessions() == ()
+    assert overview(fleet.server.url).broker.bytes < 2000, "the broker has nothing but the records of deleted sessions"
