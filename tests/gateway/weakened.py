@@ -17,10 +17,11 @@ import msgspec
 
 from antiphon.cli.main import main
 from antiphon.cli.serve import control
-from antiphon.gateway import client, data, hub, requests, session_methods
+from antiphon.gateway import data, hub, requests, session_methods
 from antiphon.gateway.access import checks, login, messages, quotas, tokens
 from antiphon.gateway.agents import host, link
 from antiphon.gateway.base import HubLimits, Principal
+from antiphon.gateway.clients import connection
 from antiphon.gateway.hub import Hub
 from antiphon.gateway.methods import files, permission
 from antiphon.gateway.server import app, links, program
@@ -269,7 +270,7 @@ SWITCHES: Final[dict[str, Callable[[], None]]] = {
     "policy of the user": set_on(host.UserPolicy, "gate", ask_about_all),
     "what people are shown": lambda: replace(requests, "_call_asked", as_the_agent_says),
     "environment": lambda: replace(host, "gateway_environment", lambda ours, *_: dict(ours)),
-    "SLICE": set_on(client, "SLICE", 1e9),
+    "SLICE": set_on(connection, "SLICE", 1e9),
     "has_too_many_parts": off(messages, "has_too_many_parts", False),
     "is_too_long": off(roots, "is_too_long", False),
     "DIRECTORIES": set_on(session_methods, "DIRECTORIES", 1 << 30),
