@@ -47,8 +47,11 @@ __all__ = ["FleetRows"]
 WRITE_TIMEOUT: Final = 10.0
 """Seconds for a row to be stored by a caller that waits for it."""
 
-DELETE_TRIES: Final = 32
-"""How often a deletion is tried while others claim the session: each of them may come between its two messages."""
+DELETE_TRIES: Final = 10
+"""How often a deletion is tried while others claim the session, or delete it too: each of them may come between its two messages."""
+
+DELETE_DELAY: Final = 0.01
+"""Seconds before another try at most, doubled each time. It is random: two that delete in step would keep each other from it."""
 
 READ_AGAIN: Final = 2.0
 """Seconds after a start or a new connection until the stream is read once more: the first time it may have been a moment old."""
@@ -169,7 +172,7 @@ class FleetRows:
             BrokerAway: the broker does not answer in time. The session may be deleted or not.
         """
         self._journal.end(key)
-        for _ in range(DELETE_TRIES):
+        for tries in range(DELETE_TRIES):
             record = OwnerRecord("", token_hex(8))
             epoch = await self._append(owner_subject(key), record.encode(), record.nonce, replaces=True)
             row = await self._broker.last(row_subject(key))
@@ -181,7 +184,8 @@ class FleetRows:
             try:
                 sequence = await self._append(row_subject(key), data, name, fence=fence, replaces=True)
             except Fenced:
-                continue  # a worker has claimed it meanwhile
+                await asyncio.sleep(DELETE_DELAY * 2**tries * random.random())  # noqa: S311
+                continue
             await self._replica.apply([StoredMessage(row_subject(key), sequence, data, {}, time.time())])
             break
         else:
