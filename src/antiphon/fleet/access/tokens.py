@@ -219,7 +219,7 @@ class FleetTokens(AccessTokens):
         self._copies[id] = _Copy(message.sequence, token.id, message.time, record)
         if record.revoked is not None:
             self._end(token)
-        elif token.id not in self._unstored:
+        else:
             self._admit(id, token)
         if (awaited := self._awaited.get(id)) is not None and not awaited.done():
             awaited.set_result(None)
@@ -381,11 +381,9 @@ class FleetTokens(AccessTokens):
             record = copy.record
             ended = record.revoked
             if ended is None and record.kind == "browser":
-                has_ended = (
-                    record.parent is not None and record.parent not in self._live
-                )  # with its token, some time ago
-                ended = copy.time if has_ended else record.expires
-            if ended is not None and ended < before:
+                is_orphan = record.parent is not None and record.parent not in self._live
+                ended = copy.time if is_orphan else record.expires
+            if ended is not None and ended < before and id in self._copies:
                 await self._broker.remove(token_subject(id))
                 self._forget(id)
 
