@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from antiphon.fleet.nats import connect_broker
 from antiphon.fleet.records.formats import ALL_OWNERS, owner_of
+from benchmarks.fleet_members import measure_members, read_owners
 from benchmarks.fleet_processes import (
     Fleet,
     Servers,
@@ -344,17 +345,24 @@ def _grown(servers: Servers, one: Any, copy: Relay, count: int, sizes: Sizes) ->
     update = one.do(f"one {sizes.events // 100}")
     kept = cpu_of(copy.process)
     rest = one.do(f"wait {sizes.seconds}")
+    owners, seconds = asyncio.run(read_owners(servers))
     name = f"{count} sessions"
     return {
         **{f"{name}: {each}, KB each": (after[each] - before[each]) / count / KB for each in before},
         f"{name}: ms of CPU of the worker to open one": opened["cpu"] / count * 1000,
         f"{name}: opened in a second": count / opened["seconds"],
         f"{name}: µs of CPU for an update": update["cpu"] / update["events"] * 1e6,
+        f"{name}: ms to read the records of all owners": seconds / owners * count * 1000,
         f"{name}: % of a core in a worker where nothing happens": rest["cpu"] / rest["seconds"] * 100,
         f"{name}: % of a core in a gateway where nothing happens": (cpu_of(copy.process) - kept)
         / rest["seconds"]
         * 100,
     }
+
+
+def members(sizes: Sizes) -> Lines:
+    """What heartbeats cost, which go from every worker to every process."""
+    return measure_members(max(2, sizes.sessions // 2), max(20, sizes.events // 100), max(sizes.grows) // 10)
 
 
 PARTS: Final[dict[str, Callable[[Sizes], Lines]]] = {
@@ -364,6 +372,7 @@ PARTS: Final[dict[str, Callable[[Sizes], Lines]]] = {
     "shown": shown,
     "idle": idle,
     "growth": growth,
+    "members": members,
 }
 
 
