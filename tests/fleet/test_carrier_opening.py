@@ -41,6 +41,30 @@ async def test_a_worker_that_is_not_there_is_refused_and_may_be_there_later() ->
         assert caught.value.recoverable and caught.value.hint and not both.dialer.connections
 
 
+def test_a_connection_to_a_worker_that_is_taken_for_dead_is_not_waited_for() -> None:
+    async def scenario(server: SimulatedServer) -> None:
+        async with ends(CarrierLimits(open=60.0), server) as both:
+            other, _ = await both.open()
+            server.freeze(both.worker)
+            opening = asyncio.ensure_future(both.dialer.open(WORKER, b""))
+            await asyncio.sleep(1.0)
+            began = now()
+            both.dialer.lost("two")
+            await asyncio.sleep(0.1)
+            assert not opening.done() and other.lost is None
+            both.dialer.lost(WORKER)
+            with pytest.raises(ConnectionRefused, match="did not answer: it is taken for dead") as caught:
+                await opening
+            assert caught.value.recoverable and now() - began == pytest.approx(0.1)
+            await Reader(other).end()
+            assert not both.dialer.connections
+            server.thaw(both.worker)
+            await asyncio.sleep(0.1)
+            assert not both.listener.connections
+
+    virtually(scenario)
+
+
 def test_a_worker_that_does_not_answer_is_refused_in_time_and_ends_the_connection_when_it_goes_on() -> None:
     limits = CarrierLimits(open=1.5)
 

@@ -276,6 +276,33 @@ class CarrierDialer(_Exchange):
 
     def __init__(self, broker: Broker, *, limits: CarrierLimits | None = None) -> None:
         super().__init__(broker, token_hex(16), DOWN, UP, limits)
+        self._asking: dict[asyncio.Task[bytes], str] = {}
+        """The requests that wait for the answers of workers, with the names of these."""
+
+    def lost(self, name: str, why: str = "") -> None:
+        """End all connections to a worker, and those that are being opened."""
+        super().lost(name, why)
+        for asking, worker in self._asking.items():
+            if worker == name:
+                asking.cancel()
+
+    async def _ask(self, worker: str, request: bytes) -> bytes:
+        """Return the answer of a worker.
+
+        Raises:
+            NoResponder: it is not there.
+            BrokerAway: it did not answer in time, or is gone.
+        """
+        asking = asyncio.ensure_future(self._broker.request(OPEN + worker, request, self.limits.open))
+        self._asking[asking] = worker
+        try:
+            await asyncio.wait([asking])
+            if asking.cancelled():
+                raise BrokerAway("it is taken for dead", hint="another worker is found")
+            return asking.result()
+        finally:
+            del self._asking[asking]
+            asking.cancel()
 
     async def open(self, worker: str, hello: bytes) -> CarrierTransport:
         """Open a connection to a worker. `hello` is what the worker gets to decide about it.
@@ -289,7 +316,7 @@ class CarrierDialer(_Exchange):
         opening = _Opening(connection.id.hex(), self.name, connection.peer.epoch, connection.granted)
         try:
             request = msgspec.json.encode(opening) + b"\n" + hello
-            answer = await self._broker.request(OPEN + worker, request, self.limits.open)
+            answer = await self._ask(worker, request)
             opened = msgspec.json.decode(answer, type=_Opened)
         except NoResponder as error:
             connection.end(ConnectionClosed("it was not opened"), reports=False)

@@ -51,6 +51,13 @@ class FleetOwner:
         self._control = WorkerControl(broker)
         self._placed: dict[str, tuple[int, int]] = {}
         """How many sessions were placed at a worker since a beat of it, and the number of that beat."""
+        if dialer is not None:
+            members.changed.append(self._member_changed)
+
+    def _member_changed(self, state: WorkerState, alive: bool) -> None:
+        """End the connections to a worker that is taken for dead. If it is not, its clients connect again; else they need not wait."""
+        if not alive and self._dialer is not None:
+            self._dialer.lost(state.name, f"worker `{state.name}` does not answer any more")
 
     async def find(self, key: str) -> str | None:
         """Return the name of the living worker that owns a session; None: none does, and it may be placed.
