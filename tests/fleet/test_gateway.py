@@ -295,6 +295,30 @@ async def test_the_directory_of_a_gateway_in_no_fleet_is_refused(tmp_path: Path)
         assert "--data" in caught.value.hint
 
 
+async def test_a_turn_at_a_worker_that_is_about_to_end_is_watched_to_its_end(tmp_path: Path) -> None:
+    async with gateways(tmp_path) as here:
+        gateway = await here.gateway()
+        one = await here.fleet.start("one", agent=agent_named("one"))
+        client = await here.client(gateway)
+        session, idle_one = [await client.new(tmp_path) for _ in range(2)]
+        two = await here.fleet.start("two", agent=agent_named("two"))
+        asked = client.prompt(session, "work")
+        request = await one.agent.got("session/prompt")
+        draining = asyncio.ensure_future(one.worker.drain())
+        await until(lambda: one.worker.hub.is_draining and one.session(idle_one) is None)
+        late = await here.client(gateway)
+        await late.request("session/load", load(session, tmp_path))
+        one.agent.say(session, "on")
+        await until(lambda: late.texts == ["work", "on"])
+        await late.request("session/load", load(idle_one, tmp_path))
+        assert two.session(idle_one) is not None, "what it has handed over is not taken back"
+        one.agent.result(request["id"], {"stopReason": "end_turn"})
+        assert (await client.response(asked))["result"]["stopReason"] == "end_turn"
+        await draining
+        await one_turn(late, two, session, "more", "and on")
+        await until(lambda: client.texts[-2:] == ["more", "and on"])
+
+
 async def test_clients_go_on_at_another_gateway_when_theirs_ends(tmp_path: Path) -> None:
     async with gateways(tmp_path) as here:
         first, second = await here.gateway("first"), await here.gateway("second")

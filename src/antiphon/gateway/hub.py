@@ -162,7 +162,8 @@ class Hub:
         try:
             if process is None:
                 raise RequestError(Code.RESOURCE_NOT_FOUND, f"there is no agent `{agent}` here")
-            if len(self._clients) >= self.limits.connections or self.is_draining:
+            is_ending = self.is_draining and self.moves is None  # a worker decides which ones it still takes
+            if len(self._clients) >= self.limits.connections or is_ending:
                 raise RequestError(Code.INTERNAL_ERROR, "too many connections", hint="try again in a minute")
         except RequestError:
             await transport.close()

@@ -17,7 +17,7 @@ from antiphon.errors import AcpError, RequestError
 from antiphon.fleet.archive import read_archive
 from antiphon.fleet.broker import Broker
 from antiphon.fleet.carrier import CarrierListener
-from antiphon.fleet.connection import CarrierTransport
+from antiphon.fleet.connection import CarrierLimits, CarrierTransport
 from antiphon.fleet.control import Answer, ControlListener, WorkerNotice, WorkerRequest
 from antiphon.fleet.journal import FleetJournal
 from antiphon.fleet.membership import INTERVAL, LEASE, Heartbeat, Members, WorkerState
@@ -177,7 +177,8 @@ class FleetWorker:
     def _listen(self) -> None:
         summaries = SummarySender(self._broker, self.name, self.hub)
         control = ControlListener(self._broker, self.name, self.answers, self._noticed)
-        listener = CarrierListener(self._broker, self.name, self._accept)
+        limits = CarrierLimits(ping=self.options.interval, silence=self.options.lease)
+        listener = CarrierListener(self._broker, self.name, self._accept, limits=limits)
 
         async def end_summaries() -> None:
             summaries.close()
@@ -198,7 +199,9 @@ class FleetWorker:
             raise AcpError(
                 f"worker `{self.name}` cannot read who connects: {error}", hint="update the gateway"
             ) from error
-        if self.hub.is_draining:
+        if (
+            self.hub.is_draining and found.session not in self.journal.claimed
+        ):  # else its turn can be watched to its end
             raise OwnedElsewhere(f"worker `{self.name}` is about to end", hint="another one is found")
         if found.agent not in self.hub.agents:
             raise OwnedElsewhere(f"worker `{self.name}` has no agent `{found.agent}`", hint="another one is found")

@@ -80,6 +80,8 @@ class SessionMoves:
             OwnedElsewhere: another worker has it: the client is to look for that one.
             AcpError: it cannot be claimed now.
         """
+        if self._hub.is_draining:
+            raise OwnedElsewhere("this worker is about to end", hint="connect again: another one takes the session")
         try:
             return await self._hub.journal.claim(key, by=self.place.worker)
         except (LiveElsewhere, StaleLease) as error:
