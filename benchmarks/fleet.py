@@ -345,14 +345,15 @@ def _grown(servers: Servers, one: Any, copy: Relay, count: int, sizes: Sizes) ->
     update = one.do(f"one {sizes.events // 100}")
     kept = cpu_of(copy.process)
     rest = one.do(f"wait {sizes.seconds}")
-    owners, seconds = asyncio.run(read_owners(servers))
+    owners = asyncio.run(read_owners(servers))
     name = f"{count} sessions"
     return {
         **{f"{name}: {each}, KB each": (after[each] - before[each]) / count / KB for each in before},
         f"{name}: ms of CPU of the worker to open one": opened["cpu"] / count * 1000,
         f"{name}: opened in a second": count / opened["seconds"],
         f"{name}: µs of CPU for an update": update["cpu"] / update["events"] * 1e6,
-        f"{name}: ms to read the records of all owners": seconds / owners * count * 1000,
+        f"{name}: ms to read the records of all owners": owners.seconds * 1000,
+        f"{name}: µs of CPU of the servers for such a record": owners.cpu,
         f"{name}: % of a core in a worker where nothing happens": rest["cpu"] / rest["seconds"] * 100,
         f"{name}: % of a core in a gateway where nothing happens": (cpu_of(copy.process) - kept)
         / rest["seconds"]

@@ -3,7 +3,7 @@
 import asyncio
 import selectors
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -103,12 +103,22 @@ def measure_members(receivers: int, beats: int, workers: int) -> dict[str, float
     }
 
 
-async def read_owners(servers: Servers) -> tuple[int, float]:
-    """Read all records of owners, as each worker does when another one dies; return how many there are, and the seconds."""
+class OwnersRead(NamedTuple):
+    """What it costs to read all records of owners, as each worker does when another one dies."""
+
+    seconds: float
+    cpu: float
+    """Microseconds of CPU of all servers for a record."""
+
+
+async def read_owners(servers: Servers) -> OwnersRead:
+    """Read all records of owners some times."""
     broker = await connect_broker(servers.addresses.split(","), name="bench")
     try:
-        began = time.perf_counter()
-        found = await broker.lasts(ALL_OWNERS)
-        return len(found), time.perf_counter() - began
+        before, began, count = sum(map(cpu_of, servers.processes)), time.perf_counter(), 0
+        for _ in range(ROUNDS):
+            count += len(await broker.lasts(ALL_OWNERS))
+        seconds = (time.perf_counter() - began) / ROUNDS
+        return OwnersRead(seconds, (sum(map(cpu_of, servers.processes)) - before) / count * 1e6)
     finally:
         await broker.close()
