@@ -17,6 +17,7 @@ from antiphon.fleet.access.tokens import FleetTokens
 from antiphon.fleet.archive import FleetArchive
 from antiphon.fleet.broker import Broker
 from antiphon.fleet.carrier import CarrierDialer
+from antiphon.fleet.connection import CarrierLimits
 from antiphon.fleet.control import WorkerControl
 from antiphon.fleet.gateway.directories import FleetDirectories
 from antiphon.fleet.gateway.hub import FleetHub, FleetView
@@ -89,7 +90,7 @@ async def open_fleet_gateway(
     stack.push_async_callback(archive.close)
     await archive.start()
     stack.callback(AuditReceiver(broker, data.audit).close)
-    dialer = CarrierDialer(broker)
+    dialer = CarrierDialer(broker, limits=CarrierLimits(ping=address.interval, silence=address.lease))
     stack.push_async_callback(dialer.close)
     owner = FleetOwner(broker, members, dialer)
     view = _view(broker, members, owner, rows, journal, options, stack)
