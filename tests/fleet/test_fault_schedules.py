@@ -30,11 +30,12 @@ async def play(
     fleet: FaultyFleet, seed: int, tally: Tally, faults: Sequence[str] = FAULTS, kinds: Sequence[str] = KINDS
 ) -> None:
     """Play one schedule."""
+    schedule = FleetSchedule(fleet, seed, tally, faults, kinds)
     try:
         async with asyncio.timeout(limit(LONGEST)):
-            await FleetSchedule(fleet, seed, tally, faults, kinds).play()
+            await schedule.play()
     except BaseException as error:
-        error.add_note(f"ANTIPHON_SCHEDULE={seed}, in {fleet.directory}")
+        error.add_note(f"ANTIPHON_SCHEDULE={seed}\n{schedule}")
         raise
 
 

@@ -52,20 +52,21 @@ class Lanes:
             directory = Path(tempfile.mkdtemp(prefix="antiphon-fleet-"))
             self._fleets += 1
             cluster = self._fleets % SINGLE != 0
-            failed = len(self.tally.failed)
+            failed, schedule = len(self.tally.failed), None
             try:
                 async with faulty_fleet(directory, random.Random(seed), cluster=cluster) as fleet:
                     for _ in range(EACH):
                         began = time.monotonic()
+                        schedule = FleetSchedule(fleet, seed, self.tally)
                         async with asyncio.timeout(limit(LONGEST)):
-                            await FleetSchedule(fleet, seed, self.tally).play()
+                            await schedule.play()
                         sys.stderr.write(f"{seed}: {time.monotonic() - began:.0f} s\n")
                         seed = self.next()
                         if seed is None:
                             break
             except Exception as error:
                 self.tally.failed.append(f"{seed}: {error!r}")
-                sys.stderr.write(f"{seed} FAILED in {directory}: {error!r}\n")
+                sys.stderr.write(f"{seed} FAILED in {directory}: {error!r}\n{schedule}\n")
                 seed = self.next()
             if len(self.tally.failed) == failed:
                 shutil.rmtree(directory, ignore_errors=True)

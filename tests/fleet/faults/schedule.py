@@ -117,6 +117,18 @@ class FleetSchedule:
                 await person.leave()
         self.tally.schedules += 1
 
+    def __str__(self) -> str:
+        """Describe how far everybody is, for a schedule that does not come to its end."""
+        lines = [f"schedule {self.seed} in {self.fleet.directory}: {dict(self.tally.faults)} so far"]
+        people: list[NumberedUser | ClientUser] = [*self.users, self.client]
+        for person in people:
+            waiting = [prompt.name for prompt in person.prompts if not prompt.responses and not prompt.is_cut]
+            lines.append(f"{person.name} ({person.kind}), session {person.session}: no response to {waiting}")
+        lines += [
+            f"{user.name} has seen {user.last} events, connected: {user.client is not None}" for user in self.users
+        ]
+        return "\n".join(lines)
+
     async def _use(self, person: NumberedUser | ClientUser) -> None:
         draw = random.Random(person.name)  # one for each: the order in which they draw is not that of the seed
         for place in range(PROMPTS):
