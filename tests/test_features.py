@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "evidence" / "features.md").read_text(encoding="utf-8")
-ROWS = [*range(1, 18)]
+ROWS = [*range(1, 19)]
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 
 

@@ -1,5 +1,6 @@
 """A fleet day by day: an upgrade with two versions side by side, a backup, deletion everywhere."""
 
+import asyncio
 import json
 import sqlite3
 import subprocess
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import nats
 import pytest
 
 from tests.fleet.programs import NEWER, PROGRAM, FleetPrograms, eventually, fleet_programs, overview
@@ -105,3 +107,27 @@ def test_a_session_that_is_deleted_at_one_gateway_is_gone_everywhere(fleet: Flee
     eventually(lambda: not any(events(file) for file in files))
     assert fleet.sessions() == ()
     assert overview(fleet.server.url).broker.bytes < 2000, "the broker has nothing but the records of deleted sessions"
+
+
+async def test_the_broker_keeps_events_as_long_as_the_worker_says_and_rows_as_long_as_the_session(
+    fleet: FleetPrograms,
+) -> None:
+    gateway = await asyncio.to_thread(fleet.gateway, "gateway")
+    await asyncio.to_thread(fleet.worker, "one", "--keep-events", "2h")
+    await asyncio.to_thread(prompted, gateway, fleet.root, "hello")
+    client = await nats.connect(fleet.server.url)
+    try:
+        event = await client.jetstream().get_last_msg("ACP_SESSIONS", "acp.s.*.ev")
+        row = await client.jetstream().get_last_msg("ACP_SESSIONS", "acp.s.*.row")
+    finally:
+        await client.close()
+    assert event.headers is not None and event.headers["Nats-TTL"] == "7200s"
+    assert "Nats-TTL" not in (row.headers or {})
+
+
+def test_events_are_kept_for_an_hour_at_least(fleet: FleetPrograms) -> None:
+    done = subprocess.run(
+        [*PROGRAM, "worker", "--fleet", fleet.server.url, "--keep-events", "5m"],
+        capture_output=True, encoding="utf-8", timeout=limit(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and "is too short: gateways need time to copy events" in done.stderr

@@ -47,6 +47,9 @@ Limits, for --limit:
     + "\n"
 )
 
+SHORTEST_KEPT: Final = 3600.0
+"""Seconds for which events are kept at least: a turn is copied by gateways when it has ended, and those may be away for a while."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
 
@@ -114,6 +117,12 @@ def _add_limits(top: argparse.ArgumentParser) -> None:
         help="without a sign of life for this long, a worker is taken for dead (default: 3s); the same in all of a fleet",
     )
     top.add_argument(
+        "--keep-events",
+        metavar="TIME",
+        type=_kept,
+        help="how long the broker keeps events, 1h or more; gateways keep finished turns (default: as long as the session)",
+    )
+    top.add_argument(
         "--limit", metavar="NAME=VALUE", type=hub_limit, action="append", help="a limit, such as memory=4G (below)"
     )
     top.add_argument(
@@ -128,6 +137,15 @@ def _add_limits(top: argparse.ArgumentParser) -> None:
     top.add_argument("--log", choices=("text", "json"), help="write the log to stderr too, in this form")
     top.add_argument("--json", action="store_true", help="print what it is as JSON")
     top.add_subparsers().add_parser("unit", help="print a unit for systemd that starts this worker")
+
+
+def _kept(text: str) -> float:
+    seconds = duration(text)
+    if seconds < SHORTEST_KEPT:
+        raise argparse.ArgumentTypeError(
+            f"`{text}` is too short: gateways need time to copy events, so give `1h` or more"
+        )
+    return seconds
 
 
 def _name(text: str) -> str:
@@ -199,6 +217,7 @@ def _program(options: Any) -> "WorkerProgram":
         ClientRules(
             frozenset(host.lower().strip("[]") for host in options.mcp_host or ()), frozenset(options.client_meta or ())
         ),
+        options.keep_events,
     )
 
 

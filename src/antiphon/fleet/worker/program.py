@@ -33,6 +33,8 @@ class WorkerProgram(msgspec.Struct, frozen=True):
     data: Path | None = None
     worker: WorkerOptions = WorkerOptions()
     client_rules: ClientRules = ClientRules()
+    retention: float | None = None
+    """Seconds for which the broker keeps events; None: as long as their session."""
 
 
 def worker_directory(chosen: Path | None = None) -> Path:
@@ -59,8 +61,9 @@ async def run_worker(
         policy = UserPolicy(await stack.enter_async_context(user_database()))
         traces = await stack.enter_async_context(hub_traces(os.environ))
         options = program.worker
+        name = f"worker {options.name}".strip()
         broker = await connect_broker(
-            program.fleet, name=f"worker {options.name}".strip(), credentials=program.credentials
+            program.fleet, name=name, credentials=program.credentials, retention=program.retention
         )
         stack.push_async_callback(broker.close)
         audit = AuditSender(broker, partial(note_to, data.audit))
