@@ -106,7 +106,7 @@ def _store_round(servers: Servers, count: int, sizes: Sizes) -> Lines:
             lines[f"{name}, as many a message as wait, events/s"] = found["rate"]
             lines[f"{name}, as many a message as wait: how many"] = found["events"] / max(1.0, found["messages"])
             for each_worker in workers:
-                each_worker.begin("end")
+                each_worker.leave()
     return lines
 
 
@@ -319,7 +319,7 @@ def growth(sizes: Sizes) -> Lines:
             wait_ready(servers)
             with inner_workers(servers.addresses, 1) as workers, fleet_gateway(servers) as copy:
                 lines |= _grown(servers, workers[0], copy, count, sizes)
-                workers[0].begin("end")
+                workers[0].leave()
         with inner_workers("simulation", 1) as workers:
             workers[0].do(f"open {count}")
             found = workers[0].do(f"one {sizes.events // 50}")

@@ -94,6 +94,11 @@ class WorkerProcess:
         self.begin(command)
         return self.end()
 
+    def leave(self) -> None:
+        """End it in order: sessions of one that is killed would be taken by the next."""
+        self.begin("end")
+        self.process.wait(LIMIT)
+
     def _line(self) -> dict[str, Any]:
         return read_json(self.process)
 
