@@ -25,6 +25,12 @@ def fleet(tmp_path: Path) -> Iterator[FleetPrograms]:
         yield found
 
 
+def with_clock(seconds: float) -> tuple[str, ...]:
+    """Return a program whose clock differs from that of the machine."""
+    patch = f"import time; real = time.time; time.time = lambda: real() + {seconds}"
+    return sys.executable, "-c", f"{patch}; from antiphon.cli.main import main; raise SystemExit(main())"
+
+
 def prompted(gateway: Gateway, cwd: Path, text: str, session: str = "") -> str:
     """Send a prompt in a new session, or in one that is loaded, and return its id."""
     with gateway.open_socket() as opened:
@@ -77,6 +83,21 @@ def test_two_neighbouring_versions_run_side_by_side(fleet: FleetPrograms, newer:
         while '"id":1,' not in (frame := str(opened.recv(timeout=limit()))) or '"method"' in frame:
             shown += frame
     assert [shown.count(f"by the {which}") > 0 for which in ("first", "second", "third")] == [True] * 3
+
+
+def test_clocks_that_are_hours_apart_change_nothing(fleet: FleetPrograms) -> None:
+    gateway = fleet.gateway("gateway")
+    first = fleet.worker("one", program=with_clock(3600))
+    session = prompted(gateway, fleet.root, "an hour ahead")
+    second = fleet.worker("two", program=with_clock(-3600))
+    first.kill()
+    eventually(lambda: [each.owner for each in fleet.sessions()] == [second.name])
+    assert prompted(gateway, fleet.root, "an hour behind", session) == session
+    third = fleet.worker("three", program=with_clock(3600))
+    assert (
+        prompted(fleet.gateway("late", program=with_clock(-3600)), fleet.root, "at another gateway", session) == session
+    )
+    assert [each.owner for each in fleet.sessions()] == [second.name] and third.name != second.name
 
 
 def test_a_backup_of_a_gateway_has_the_finished_turns_of_all_workers(fleet: FleetPrograms, tmp_path: Path) -> None:
