@@ -173,7 +173,10 @@ class _Owner:
         self._fleet.hellos.append((worker, hello))
         if not self._fleet.is_alive(worker) or worker in self._fleet.unreached:
             raise NoOwner(f"worker `{worker}` was not reached", hint="it is tried again")
-        return self._fleet.workers[worker].connect(hello)
+        found = self._fleet.workers[worker]
+        if found.hub.is_draining and self._fleet.journal.owners.get(hello.session) != worker:
+            raise NoOwner(f"worker `{worker}` is about to end", hint="another one is found")
+        return found.connect(hello)
 
     async def watch(self) -> AsyncIterator[WorkerState]:
         for state in self._fleet.states():

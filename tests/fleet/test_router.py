@@ -456,3 +456,15 @@ async def test_a_client_that_knows_the_other_page_alone_is_understood(tmp_path: 
             each["params"].get("contentChunk") for each in client.messages if each.get("method") == "session/update"
         ]
         assert [(each["index"], each["delta"]) for each in chunks] == [(0, "a"), (1, "b")]
+
+
+async def test_a_greeting_that_a_worker_refuses_because_it_ends_is_answered_by_another(tmp_path: Path) -> None:
+    async with fleet(tmp_path, "one", "two") as here:
+        here.unreached.add("two")
+        await here.workers["one"].hub.agents["demo"].close()
+        client = here.raw_client()
+        asked = client.begin("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        await until(lambda: any(name == "one" for name, _ in here.hellos))
+        here.unreached.clear()
+        assert "result" in await client.response(asked)
+        assert here.hellos[-1][0] == "two"

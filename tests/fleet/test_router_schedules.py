@@ -201,7 +201,7 @@ def numbers_of(person: Person, session: str) -> list[int]:
 
 def check_numbers(fleet: RandomFleet, person: Person, session: str) -> None:
     """Each event once, in order, and each with what the journal has under its number."""
-    stored = fleet.journal.events[fleet.key(session)]
+    stored = fleet.journal.events.get(fleet.key(session), [])
     assert numbers_of(person, session) == [*range(1, len(stored) + 1)]
     for message in person.client.messages:
         params = message.get("params", {})
@@ -262,8 +262,7 @@ async def scenario(world: World) -> None:
     finally:
         await here.end()
     for session in sessions:
-        if here.key(session) in here.journal.events:
-            check_numbers(here, people[0], session)
+        check_numbers(here, people[0], session)
     assert texts_in(plain, sessions[0]) == agent_texts(here, sessions[0])
     for person in people:
         answers = Counter(each["id"] for each in person.client.messages if "id" in each and "method" not in each)
@@ -278,9 +277,7 @@ async def settled(here: RandomFleet, people: list[Person], sessions: list[str]) 
 
     def has_all() -> bool:
         stored = all(
-            numbers_of(page, each)[-1:] == [len(here.journal.events[here.key(each)])]
-            for each in sessions
-            if here.key(each) in here.journal.events
+            len(numbers_of(page, each)) >= len(here.journal.events.get(here.key(each), [])) for each in sessions
         )
         return stored and len(texts_in(plain.client, sessions[0])) >= len(agent_texts(here, sessions[0]))
 

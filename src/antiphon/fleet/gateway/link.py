@@ -20,6 +20,7 @@ from antiphon.remote.sessions import (
     MessageMark,
     lost_member,
     mark_of,
+    refusal_of,
     request_frame,
 )
 from antiphon.rpc.envelope import Frame, RequestId
@@ -49,6 +50,9 @@ READING: Final = frozenset(
     }
 )
 """Requests that need no worker: all else waits for one."""
+
+_RECONNECT: Final = "reconnect"
+"""The action of an error of a process that is about to end."""
 
 _TURN_ENDED: Final = "_antiphon/session/turn_ended"
 _REQUESTED: Final = "_antiphon/session/requested"
@@ -153,8 +157,19 @@ class RoutedLink(RemoteLink):
     def _is_final(self, error: AcpError) -> bool:
         # A greeting that is refused, as by an agent that does not start, is the answer where nothing is to be gone on with; and so is
         # that no worker can take a new session.
-        is_answer = isinstance(error, RequestRefused) and not self._sessions
+        is_answer = isinstance(error, RequestRefused) and not self._sessions and error.action != _RECONNECT
         return super()._is_final(error) or is_answer or error is self.address.refusal
+
+    def _initialized(self, head: MessageHead) -> None:
+        asked = [each for each in self._open.values() if each.method == "initialize"]
+        refusal = refusal_of(head.error) if isinstance(head.result, UnsetType) else None
+        if asked and refusal is not None and refusal.action == _RECONNECT and self._connection is not None:
+            for request in asked:  # the worker is about to end: another one answers
+                self._held.hold_request(request, again=True)
+            self._is_live = False
+            self._connection.end(refusal)
+        else:
+            super()._initialized(head)
 
     def end(self, why: AcpError) -> None:
         """Answer what is open with an error, and give nothing more."""
