@@ -174,6 +174,23 @@ async def test_an_agent_that_is_ended_because_its_sessions_moved_is_started_agai
             await process.ready()
 
 
+async def test_a_prompt_waits_for_another_process_if_its_agent_is_ended_because_another_session_moved(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as place:
+        client = await place.client(numbers=True)
+        session = await client.new(tmp_path)
+        process = place.hub.agents["demo"]
+        await end_process("demo", await process.ready(), "another worker has one of its sessions", at_once=True)
+        asked = client.prompt(session, "work")
+        await place.agent.got("session/load")
+        place.agent.answers["session/load"] = lambda _: {}
+        await end_process("demo", await process.ready(), "another worker has one of its sessions", at_once=True)
+        await end(place, 1)
+        assert (await client.response(asked))["result"]["stopReason"] == "end_turn"
+        assert place.agent.starts == 3 and len(place.agent.received("session/prompt")) == 1
+
+
 async def test_the_process_of_an_idle_agent_is_ended_and_started_when_it_is_needed(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         place.agent.answers["session/load"] = lambda params: {}

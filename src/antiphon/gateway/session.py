@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Raw
 
-from antiphon.errors import AcpError, Code, RequestError
+from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.gateway.agents.link import UPDATE_HEAD, AgentLink
 from antiphon.gateway.attachment import EventRun, SessionAttachment
 from antiphon.gateway.base import GatewaySession
@@ -156,12 +156,18 @@ class HubSession:
         """
         self._needs_agent += 1
         try:
-            return await self._reopened()
+            while True:
+                link = await self.agent.ready()
+                try:
+                    return await self._reopened(link)
+                except ConnectionClosed:
+                    if link.lost is None or link.is_blamed:
+                        raise
+                    # It was ended because another session moved. This one has not begun anything there.
         finally:
             self._needs_agent -= 1
 
-    async def _reopened(self) -> AgentLink:
-        link = await self.agent.ready()
+    async def _reopened(self, link: AgentLink) -> AgentLink:
         self._check_life()
         if self.link is link:
             return link
