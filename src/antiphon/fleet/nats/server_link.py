@@ -49,6 +49,9 @@ FIRST_WAIT: Final = 0.1
 LONGEST_WAIT: Final = 2.0
 """Seconds between two rounds of attempts, doubled each time; a random part of it is left out, so that not all come at once."""
 
+READ_SIZE: Final = 1 << 16
+"""Bytes that are read at once, into one buffer: asyncio's own way takes 256 KiB from the system for each read, and gives them back."""
+
 FLUSH_SIZE: Final = 1 << 16
 """Bytes that are written at once; fewer wait until everything that is ready in the event loop has run."""
 
@@ -293,7 +296,7 @@ class ServerLink:
         connection.transport = transport
 
 
-class _Socket(asyncio.Protocol):
+class _Socket(asyncio.BufferedProtocol):
     """One connection to one server, from its first byte to its last."""
 
     transport: asyncio.Transport
@@ -310,6 +313,7 @@ class _Socket(asyncio.Protocol):
         self.written = 0
         """The number of the last command that was given to the transport."""
         self._parser = WireParser()
+        self._read = memoryview(bytearray(READ_SIZE))
         self._waiting: list[bytes] = []
         self._waiting_size = 0
         self._sent = 0
@@ -361,11 +365,15 @@ class _Socket(asyncio.Protocol):
         """Take the transport of a new connection."""
         self.transport = cast("asyncio.Transport", transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the next bytes of the server are put."""
+        return self._read
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Take bytes of the server."""
         self._missed = 0
         try:
-            events = self._parser.feed(data)
+            events = self._parser.feed(self._read[:nbytes])
         except WireError as error:
             self._fail(
                 BrokerUnfit(f"{error.sentence.rstrip('.')} ({self.address}).", hint="Check the address and its port.")

@@ -149,7 +149,7 @@ class WireParser:
         self._message: tuple[int, str, str, int, int] | None = None
         """Of the message whose bytes are awaited: subscription, subject, reply, size of its headers, size."""
 
-    def feed(self, data: bytes) -> list[WireEvent]:
+    def feed(self, data: bytes | memoryview) -> list[WireEvent]:
         """Take bytes and return what they complete.
 
         Raises:
