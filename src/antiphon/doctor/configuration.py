@@ -87,7 +87,16 @@ def _troubles(file: ConfigFile, context: DoctorContext) -> list[Finding]:
 
 # --- environment variables; their values may be secret and are not shown ---------------------------------------------
 
-OURS: Final = (STATE_DIR, CONFIG_DIR, MIRROR, ROUTE, PRIMARY, AUTO_RESUME)
+OURS: Final = (
+    STATE_DIR,
+    CONFIG_DIR,
+    MIRROR,
+    ROUTE,
+    PRIMARY,
+    AUTO_RESUME,
+    "ANTIPHON_FLEET",
+    "ANTIPHON_FLEET_CREDENTIALS",
+)
 """The variables that people set for us."""
 
 _PREFIX: Final = "ANTIPHON_"

@@ -286,14 +286,14 @@ class CarrierDialer(_Exchange):
             if worker == name:
                 asking.cancel()
 
-    async def _ask(self, worker: str, request: bytes) -> bytes:
+    async def _ask(self, worker: str, request: bytes, timeout: float) -> bytes:
         """Return the answer of a worker.
 
         Raises:
             NoResponder: it is not there.
             BrokerAway: it did not answer in time, or is gone.
         """
-        asking = asyncio.ensure_future(self._broker.request(OPEN + worker, request, self.limits.open))
+        asking = asyncio.ensure_future(self._broker.request(OPEN + worker, request, timeout=timeout))
         self._asking[asking] = worker
         try:
             await asyncio.wait([asking])
@@ -316,7 +316,7 @@ class CarrierDialer(_Exchange):
         opening = _Opening(connection.id.hex(), self.name, connection.peer.epoch, connection.granted)
         try:
             request = msgspec.json.encode(opening) + b"\n" + hello
-            answer = await self._ask(worker, request)
+            answer = await self._ask(worker, request, self.limits.open)
             opened = msgspec.json.decode(answer, type=_Opened)
         except NoResponder as error:
             connection.end(ConnectionClosed("it was not opened"), reports=False)

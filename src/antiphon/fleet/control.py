@@ -57,7 +57,7 @@ class WorkerControl:
             BrokerAway: it does not answer.
             AcpError: it refused.
         """
-        answer = await self._broker.request(CONTROL + worker, msgspec.json.encode(request), timeout)
+        answer = await self._broker.request(CONTROL + worker, msgspec.json.encode(request), timeout=timeout)
         try:
             found = msgspec.json.decode(answer, type=dict[str, object])
         except msgspec.DecodeError as error:
