@@ -72,7 +72,7 @@ class Lanes:
                 shutil.rmtree(directory, ignore_errors=True)
 
 
-def page(tally: Tally, seconds: float, lanes: int) -> str:
+def page(tally: Tally, seconds: float, lanes: int, first: int) -> str:
     """Return the page."""
     moves = sorted(tally.moves) or [0.0]
     p50, p95 = statistics.median(moves), moves[int(len(moves) * 0.95)] if len(moves) > 1 else moves[0]
@@ -83,7 +83,7 @@ def page(tally: Tally, seconds: float, lanes: int) -> str:
     failed = "\n".join(f"- `{each}`" for each in tally.failed) or "None."
     return f"""# Faults of a fleet
 
-Written by `make fleet-faults SEEDS={tally.schedules + len(tally.failed)}`. Each schedule is random from its seed: while three people use three sessions (a client that
+Written by `make fleet-faults`, seeds from {first} on. Each schedule is random from its seed: while three people use three sessions (a client that
 attaches by number, the project's own link, `antiphon.connect`) and two more clients watch, as processes of their own, one or two things
 at a time break. All is real: `nats-server` {version} (three nodes; one in every {SINGLE}th fleet), two `antiphon serve --fleet`, three `antiphon worker`, a
 lease of {LEASE:g} s. [`tests/fleet/faults`](../../tests/fleet/faults/schedule.py) has the faults and the checks.
@@ -125,7 +125,7 @@ async def main() -> int:
     began = time.monotonic()
     lanes = Lanes([*range(options.first, options.first + options.seeds)], began + options.minutes * 60)
     await asyncio.gather(*(lanes.work() for _ in range(options.lanes)))
-    PAGE.write_text(page(lanes.tally, time.monotonic() - began, options.lanes), encoding="utf-8")
+    PAGE.write_text(page(lanes.tally, time.monotonic() - began, options.lanes, options.first), encoding="utf-8")
     sys.stderr.write(f"{lanes.tally}\n{PAGE}\n")
     return 1 if lanes.tally.failed else 0
 
