@@ -349,7 +349,7 @@ class FleetJournal:
         try:
             if queue is not None:
                 queue.save(change)
-        except StaleLease:  # it is being released
+        except (StaleLease, NoSuchSession):  # it is being released, or its end is being reported
             return False
         return queue is not None
 

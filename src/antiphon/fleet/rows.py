@@ -47,11 +47,12 @@ __all__ = ["FleetRows"]
 WRITE_TIMEOUT: Final = 10.0
 """Seconds for a row to be stored by a caller that waits for it."""
 
-DELETE_TRIES: Final = 10
+DELETE_TRIES: Final = 20
 """How often a deletion is tried while others claim the session, or delete it too: each of them may come between its two messages."""
 
-DELETE_DELAY: Final = 0.01
-"""Seconds before another try at most, doubled each time. It is random: two that delete in step would keep each other from it."""
+FIRST_DELAY: Final = 0.01
+LONGEST_DELAY: Final = 0.3
+"""Seconds before another try, at most, doubled each time. They are random: two that delete in step would keep each other from it."""
 
 READ_AGAIN: Final = 2.0
 """Seconds after a start or a new connection until the stream is read once more: the first time it may have been a moment old."""
@@ -184,7 +185,7 @@ class FleetRows:
             try:
                 sequence = await self._append(row_subject(key), data, name, fence=fence, replaces=True)
             except Fenced:
-                await asyncio.sleep(DELETE_DELAY * 2**tries * random.random())  # noqa: S311
+                await asyncio.sleep(min(FIRST_DELAY * 2**tries, LONGEST_DELAY) * random.random())  # noqa: S311
                 continue
             await self._replica.apply([StoredMessage(row_subject(key), sequence, data, {}, time.time())])
             break
