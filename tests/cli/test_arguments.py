@@ -148,11 +148,15 @@ def test_an_option_without_its_value_is_reported_in_our_words(path: tuple[str, .
                 assert error_and_hint(err)[0] == f"`{action.option_strings[-1]}` needs a value"
 
 
+STARTERS = {("agent",), ("chat",), ("fleet", "up"), ("run",), ("serve",)}
+"""Commands that start something and do not end by themselves."""
+
+
 @every
 def test_no_message_is_in_the_words_of_argparse(path: tuple[str, ...], run: Run) -> None:
     tries: list[tuple[str, ...]] = [(), ("a", "b", "c", "d"), ("--help=x",), ("--json=x",), ("--", "x")]
     for words in tries:
-        if path in {("agent",), ("chat",), ("run",), ("serve",)} and not any(
+        if path in STARTERS and not any(
             word.startswith("--") and word != "--" for word in words
         ):
             continue  # these would start
@@ -171,7 +175,7 @@ def test_no_message_is_in_the_words_of_argparse(path: tuple[str, ...], run: Run)
 @every
 def test_an_error_has_no_full_stop_and_begins_small(path: tuple[str, ...], run: Run) -> None:
     for words in ((), ("--zzzzzz",), ("nosuch",)):
-        if path in {("agent",), ("chat",), ("run",), ("serve",)} and "--zzzzzz" not in words:
+        if path in STARTERS and "--zzzzzz" not in words:
             continue
         status, _, err = run(*path, *words)
         if status and err.startswith("error: "):
