@@ -245,7 +245,7 @@ def test_a_second_fleet_in_the_same_directory_is_refused(tmp_path: Path) -> None
             r"error: worker-\d did not start: `nosuch` is not a directory\nhint: --root takes",
         ),
         (("up", "--agents", "nosuch"), r"error: worker-\d did not start: there is no agent named `nosuch`\n"),
-        (("status", "--fleet", "nats://127.0.0.1:1"), "error: No broker answers at nats://127.0.0.1:1"),
+        (("status", "--fleet", "nats://127.0.0.1:1"), "error: no broker answers at nats://127.0.0.1:1"),
     ],
     ids=["no worker", "no such root", "no such agent", "no broker"],
 )

@@ -50,7 +50,7 @@ async def refusal(url: str, **how: Any) -> AcpError:
     """Return the error of a connection that cannot be made."""
     with pytest.raises(AcpError) as caught:
         await connect_broker(url, name="test", **how)
-    assert "\n" not in caught.value.sentence and caught.value.sentence.endswith(".") and caught.value.hint
+    assert "\n" not in caught.value.sentence and not caught.value.sentence.endswith(".") and caught.value.hint
     return caught.value
 
 

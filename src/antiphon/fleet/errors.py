@@ -23,6 +23,6 @@ class MessageTooLarge(AcpError):
 
     def __init__(self, size: int, most: int) -> None:
         super().__init__(
-            f"A message of {size:,} bytes is larger than the {most:,} that the broker takes.",
-            hint="Raise `max_payload` in the configuration of nats-server, or send less at once.",
+            f"a message of {size:,} bytes is larger than the {most:,} that the broker takes",
+            hint="raise `max_payload` in the configuration of nats-server, or send less at once",
         )

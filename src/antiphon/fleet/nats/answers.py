@@ -87,7 +87,7 @@ class BrokerAnswers:
         """
         message = (await self._wait(subject, data, limit, headers, unanswered, several=False))[0]
         if message.head and not message.data and read_headers(message.head).status == 503:
-            raise NoResponder(f"No process takes requests for {subject}.")
+            raise NoResponder(f"no process takes requests for {subject}")
         return message
 
     async def ask_all(self, subject: str, data: bytes, limit: float) -> tuple[list[WireMessage], WireHeaders]:
@@ -101,7 +101,7 @@ class BrokerAnswers:
         messages = await self._wait(subject, data, limit, None, BrokerAway, several=True)
         end = read_headers(messages.pop().head)
         if end.status == 503:
-            raise NoResponder(f"No process takes requests for {subject}.")
+            raise NoResponder(f"no process takes requests for {subject}")
         return messages, end
 
     def close(self) -> None:
@@ -161,8 +161,8 @@ class BrokerAnswers:
     def _late(self, question: _Question) -> None:
         question.fail(
             question.unanswered(
-                f"No answer came in time for {question.subject}.",
-                hint="The log of the broker may say why, such as a full disk.",
+                f"no answer came in time for {question.subject}",
+                hint="the log of the broker may say why, such as a full disk",
             )
         )
 
@@ -170,17 +170,17 @@ class BrokerAnswers:
         self._fail_all(written)
 
     def _fail_all(self, written: int) -> None:
-        problem = "The connection to the broker was lost."
+        problem = "the connection to the broker was lost"
         for question in self._waiting.values():
             error = question.unanswered if question.number <= written else BrokerAway
-            question.fail(error(problem, hint="It is tried again for ever."))
+            question.fail(error(problem, hint="it is tried again for ever"))
 
     def _refuse(self, text: str) -> None:
         found = re.search(r'to "([^"]*)"', text)
         subject = found[1] if found else ""
         error = BrokerRefused(
-            f"The broker does not permit this: {text}.",
-            hint="`antiphon fleet credentials` prints the permissions of each role.",
+            f"the broker does not permit this: {text}",
+            hint="`antiphon fleet credentials` prints the permissions of each role",
         )
         asked = [question for question in self._waiting.values() if question.subject == subject]
         for question in asked:

@@ -252,7 +252,7 @@ class NatsBroker:
             async with asyncio.timeout_at(deadline):
                 await turn.lock.acquire()
         except TimeoutError:
-            raise BrokerAway(f"Messages before this one for {subject} are still under way.") from None
+            raise BrokerAway(f"messages before this one for {subject} are still under way") from None
 
     async def _store(
         self, stream: StoredStream, subject: str, data: bytes, head: Mapping[str, str], name: str, deadline: float
@@ -263,10 +263,10 @@ class NatsBroker:
                 answer = await self._answers.ask(subject, data, headers=head, unanswered=Unsure)
                 stored = _read_stored(answer.data)
             except NoResponder:
-                raise BrokerAway("No server of the broker takes messages now: it chooses a leader.") from None
+                raise BrokerAway("no server of the broker takes messages now: it chooses a leader") from None
             except msgspec.DecodeError as error:
                 self._doubt(name, before)
-                raise Unsure(f"The broker's answer cannot be read: {error}.") from None
+                raise Unsure(f"the broker's answer cannot be read: {error}") from None
             except (Unsure, asyncio.CancelledError):
                 self._doubt(name, before)
                 raise
@@ -281,7 +281,7 @@ class NatsBroker:
             if code not in (CONDITION_UNDER_WAY, NAME_UNDER_WAY):
                 raise api_error(stored.error)
             if self._loop.time() + wait > deadline:
-                raise Unsure("Another message with this name, or for this subject, is under way for too long.")
+                raise Unsure("another message with this name, or for this subject, is under way for too long")
             await asyncio.sleep(wait)
             wait = min(2 * wait, LONGEST_WAIT)
 
@@ -310,7 +310,7 @@ class NatsBroker:
             except BrokerAway as error:
                 raise Unsure(error.sentence, hint=error.hint) from None
             self._doubts.pop(name, None)
-        raise Fenced(f"Another message came first: {reason}.")
+        raise Fenced(f"another message came first: {reason}")
 
     async def _at_leader(
         self, stream: StoredStream, subject: str, after: int
@@ -367,12 +367,12 @@ class NatsBroker:
         for message in messages:
             fields = read_headers(message.head).fields
             if int(fields.get("Nats-Last-Sequence", before)) != before:
-                raise BrokerAway("A message was lost on its way from the broker.", hint="Reading again may help.")
+                raise BrokerAway("a message was lost on its way from the broker", hint="reading again may help")
             stored = _read_stored_message(message, fields)
             before = stored.sequence
             found.append(stored)
         if end.status not in (204, 404, 413):
-            raise BrokerAway(f"The broker refused to read (status {end.status}).")
+            raise BrokerAway(f"the broker refused to read (status {end.status})")
         return found, end.status
 
     async def _ask_any(self, request: str, data: bytes) -> tuple[list[WireMessage], WireHeaders]:
@@ -382,7 +382,7 @@ class NatsBroker:
             try:
                 return await self._answers.ask_all(request, data, READ_LIMIT_EACH)
             except NoResponder:
-                raise BrokerAway("No server of the broker reads messages now.") from None
+                raise BrokerAway("no server of the broker reads messages now") from None
             except BrokerAway:
                 tries -= 1
                 if not tries or not self.is_connected:
@@ -435,10 +435,10 @@ class NatsBroker:
             answer: dict[str, Any] = msgspec.json.decode(message.data)
         except NoResponder:
             raise BrokerAway(
-                "No server of the broker answers now.", hint="Is JetStream on in its configuration?"
+                "no server of the broker answers now", hint="is JetStream on in its configuration?"
             ) from None
         except msgspec.DecodeError as error:
-            raise BrokerAway(f"The broker's answer cannot be read: {error}.") from None
+            raise BrokerAway(f"the broker's answer cannot be read: {error}") from None
         if "error" in answer:
             raise api_error(answer["error"])
         return answer

@@ -56,7 +56,7 @@ def _private(seed: str) -> "Ed25519PrivateKey":
     try:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     except ImportError as error:
-        raise ExtraMissing("Keys need the package `cryptography`.", hint="pip install 'antiphon[fleet]'") from error
+        raise ExtraMissing("keys need the package `cryptography`", hint="pip install 'antiphon[fleet]'") from error
     return Ed25519PrivateKey.from_private_bytes(_decode(seed))
 
 
@@ -68,8 +68,8 @@ def _encode(raw: bytes) -> str:
 def _decode(seed: str) -> bytes:
     """Return the key of a seed, and never a part of the seed in an error."""
     problem = KeyProblem(
-        "This is not the secret half of a user's key.",
-        hint="It begins with `SU`; `antiphon fleet credentials` makes keys.",
+        "this is not the secret half of a user's key",
+        hint="it begins with `SU`; `antiphon fleet credentials` makes keys",
     )
     try:
         raw = base64.b32decode(seed.strip() + "=" * (-len(seed.strip()) % 8))

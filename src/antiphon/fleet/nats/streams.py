@@ -46,7 +46,7 @@ class ApiError(BrokerAway):
     """JetStream refused a request."""
 
     def __init__(self, code: int, description: str) -> None:
-        super().__init__(f"The broker says: {description} ({code}).", hint="The log of nats-server may say why.")
+        super().__init__(f"the broker says: {description} ({code})", hint="the log of nats-server may say why")
         self.number = code
 
 
@@ -55,8 +55,8 @@ def api_error(error: Mapping[str, Any]) -> BrokerAway | BrokerUnfit:
     code, description = int(error.get("err_code", 0)), str(error.get("description", "an error"))
     if code in NO_ROOM or "no space left" in description:
         return BrokerFull(
-            f"The broker has no room to store more: {description}.",
-            hint="Free space on its disk, or raise `max_file_store` in its configuration.",
+            f"the broker has no room to store more: {description}",
+            hint="free space on its disk, or raise `max_file_store` in its configuration",
         )
     if code in NOT_ENABLED:
         return _no_jetstream()
@@ -65,8 +65,8 @@ def api_error(error: Mapping[str, Any]) -> BrokerAway | BrokerUnfit:
 
 def _no_jetstream() -> BrokerUnfit:
     return BrokerUnfit(
-        "The broker stores nothing: JetStream is off.",
-        hint="Add `jetstream { store_dir: … }` to the configuration of nats-server.",
+        "the broker stores nothing: JetStream is off",
+        hint="add `jetstream { store_dir: … }` to the configuration of nats-server",
     )
 
 
@@ -151,8 +151,8 @@ async def _create(api: NatsApi, stream: StoredStream, clustered: bool, replicas:
             await api(f"STREAM.CREATE.{stream.name}", wanted_config(stream, count))
         except BrokerRefused as error:
             raise BrokerAway(
-                f"The broker has no stream {stream.name} yet, and this key may not make it.",
-                hint="Start a gateway first: it makes the streams.",
+                f"the broker has no stream {stream.name} yet, and this key may not make it",
+                hint="start a gateway first: it makes the streams",
             ) from error
         except ApiError as error:
             if error.number == NAME_TAKEN:  # by another process, in this moment
@@ -176,8 +176,8 @@ async def _check(api: NatsApi, stream: StoredStream, found: Mapping[str, Any], r
     wrong = [name for name in _FIXED if config.get(name, False) != wanted[name]]
     if wrong:
         raise BrokerUnfit(
-            f"The broker has a stream {stream.name} that the fleet cannot use: {', '.join(wrong)} of it differ.",
-            hint="Use another broker or account for the fleet, or remove that stream if nothing needs it.",
+            f"the broker has a stream {stream.name} that the fleet cannot use: {', '.join(wrong)} of it differ",
+            hint="use another broker or account for the fleet, or remove that stream if nothing needs it",
         )
     changes = {name: wanted[name] for name in _CHANGED if not _same(config.get(name, False), wanted[name])}
     if int(config.get("num_replicas", 1)) < replicas:

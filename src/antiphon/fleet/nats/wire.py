@@ -164,7 +164,7 @@ class WireParser:
                 end = buffer.find(b"\r\n", at)
                 if end < 0:
                     if len(buffer) - at > MAX_LINE:
-                        raise WireError("The server sent a line without an end.")
+                        raise WireError("the server sent a line without an end")
                     break
                 line = bytes(buffer[at:end])
                 at = end + 2
@@ -177,7 +177,7 @@ class WireParser:
                 if len(buffer) < end + 2:
                     break
                 if buffer[end : end + 2] != b"\r\n":
-                    raise WireError("The server sent a message that is longer than it says.")
+                    raise WireError("the server sent a message that is longer than it says")
                 events.append(
                     WireMessage(sid, subject, reply, bytes(buffer[at : at + head]), bytes(buffer[at + head : end]))
                 )
@@ -200,10 +200,10 @@ class WireParser:
                 self._expect(sid, subject, reply, head, size)
                 return None
         except ValueError:
-            raise WireError("The server sent a message that cannot be read.") from None
+            raise WireError("the server sent a message that cannot be read") from None
         if kind in (b"INFO", b"PING", b"PONG", b"+OK", b"-ERR"):
             return ServerLine(kind.decode(), rest.decode(errors="replace").strip())
-        raise WireError("What answers there does not speak the protocol of NATS.")
+        raise WireError("what answers there does not speak the protocol of NATS")
 
     def _expect(self, sid: bytes, subject: bytes, reply: list[bytes], head: bytes, size: bytes) -> None:
         most, least = int(size), int(head)

@@ -231,12 +231,12 @@ class SimulatedServer:
         if known is not None:
             return known
         if self.is_full:
-            raise BrokerFull("The broker has no room left.", hint="Free space on the broker's disk.")
+            raise BrokerFull("the broker has no room left", hint="free space on the broker's disk")
         condition = append.fence or (None if append.expects is None else Fence(append.subject, append.expects))
         if condition is not None and self.checks_conditions:
             last = self._store.last(condition.subject)
             if (last.sequence if last else 0) != condition.sequence:
-                raise Fenced(f"Another message came first: {last.sequence if last else 0}.")
+                raise Fenced(f"another message came first: {last.sequence if last else 0}")
         message = StoredMessage(append.subject, self._store.sequence + 1, append.data, append.headers, EPOCH + now)
         self._store.add(message, stream, append.name, now, replaces=append.replaces)
         for follower in self._followers(append.subject, stored=True):
@@ -372,7 +372,7 @@ class SimulatedBroker:
             return self._server._store_message(append)
         if lost:
             self._server._store_message(append)
-        raise Unsure("The broker did not answer in time.")
+        raise Unsure("the broker did not answer in time")
 
     async def last(self, subject: str) -> StoredMessage | None:
         """Return the last message of a subject; never an older state."""
@@ -421,7 +421,7 @@ class SimulatedBroker:
 
         def arrive() -> None:
             if not self._server._route(CoreMessage(subject, data, inbox)):
-                self._down.send(lambda: _fail(future, NoResponder(f"No process takes requests for {subject}.")))
+                self._down.send(lambda: _fail(future, NoResponder(f"no process takes requests for {subject}")))
 
         self._up.send(arrive, len(data))
         answer: bytes = await self._wait(inbox, future, timeout)
@@ -455,7 +455,7 @@ class SimulatedBroker:
             self._server._deactivate(follower)
         self._down.drop()
         for future, error in self._waiting.values():
-            _fail(future, error("The connection to the broker was lost."))
+            _fail(future, error("the connection to the broker was lost"))
         self._waiting.clear()
 
     def _subscribe(self, follower: _Follower) -> _Follower:
@@ -500,7 +500,7 @@ class SimulatedBroker:
 
     def _expect(self, lost: type[BrokerAway]) -> tuple[str, asyncio.Future[Any]]:
         if not self.is_connected:
-            raise BrokerAway("There is no connection to the broker.")
+            raise BrokerAway("there is no connection to the broker")
         self._count += 1
         inbox, future = f"{_INBOX}{id(self)}.{self._count}", self._loop.create_future()
         self._waiting[inbox] = (future, lost)
@@ -512,7 +512,7 @@ class SimulatedBroker:
             async with asyncio.timeout(limit):
                 return await future
         except TimeoutError:
-            raise lost(f"The broker did not answer within {limit:g} seconds.") from None
+            raise lost(f"the broker did not answer within {limit:g} seconds") from None
         finally:
             self._waiting.pop(inbox, None)
 
