@@ -156,9 +156,7 @@ STARTERS = {("agent",), ("chat",), ("fleet", "up"), ("run",), ("serve",)}
 def test_no_message_is_in_the_words_of_argparse(path: tuple[str, ...], run: Run) -> None:
     tries: list[tuple[str, ...]] = [(), ("a", "b", "c", "d"), ("--help=x",), ("--json=x",), ("--", "x")]
     for words in tries:
-        if path in STARTERS and not any(
-            word.startswith("--") and word != "--" for word in words
-        ):
+        if path in STARTERS and not any(word.startswith("--") and word != "--" for word in words):
             continue  # these would start
         err = run(*path, *words)[2]
         for theirs in (
