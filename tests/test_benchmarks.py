@@ -35,6 +35,7 @@ FEW = Sizes(rounds=1, seconds=0.3, sessions=4, events=400, kills=1, grows=(10,),
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process costs is read from Linux")
 @pytest.mark.parametrize("part", PARTS)
 def test_each_part_of_the_fleet_is_measured(part: str) -> None:

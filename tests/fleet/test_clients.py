@@ -18,7 +18,7 @@ from tests.gateway.test_moves import notices
 from tests.remote.test_editor import editor, words
 from tests.waits import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.fleet.programs import eventually, is_running
 from tests.gateway.processes import call
 from tests.limits import limit
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 PROGRAM = (sys.executable, "-m", "antiphon", "fleet")
 

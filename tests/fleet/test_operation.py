@@ -5,9 +5,11 @@ import json
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import nats
 import pytest
@@ -16,7 +18,7 @@ from tests.fleet.programs import NEWER, PROGRAM, FleetPrograms, eventually, flee
 from tests.gateway.processes import Gateway, call
 from tests.limits import limit
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 
 @pytest.fixture
@@ -31,6 +33,14 @@ def with_clock(seconds: float) -> tuple[str, ...]:
     return sys.executable, "-c", f"{patch}; from antiphon.cli.main import main; raise SystemExit(main())"
 
 
+def opened_session(opened: Any, cwd: Path) -> str:
+    """Open a session, and return its id. On a busy machine the gateway may not know a worker yet, or not any more."""
+    end = time.monotonic() + limit()
+    while "result" not in (answer := call(opened, 1, "session/new", cwd=str(cwd), mcpServers=[])):
+        assert time.monotonic() < end, answer
+    return str(answer["result"]["sessionId"])
+
+
 def prompted(gateway: Gateway, cwd: Path, text: str, session: str = "") -> str:
     """Send a prompt in a new session, or in one that is loaded, and return its id."""
     with gateway.open_socket() as opened:
@@ -39,7 +49,7 @@ def prompted(gateway: Gateway, cwd: Path, text: str, session: str = "") -> str:
             answer = call(opened, 1, "session/load", sessionId=session, cwd=str(cwd), mcpServers=[])
             assert "result" in answer, answer
         else:
-            session = call(opened, 1, "session/new", cwd=str(cwd), mcpServers=[])["result"]["sessionId"]
+            session = opened_session(opened, cwd)
         done = call(opened, 2, "session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
         assert done["result"]["stopReason"] == "end_turn", done
     return session

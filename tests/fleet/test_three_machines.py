@@ -109,7 +109,7 @@ class ThreeMachines:
         with open(self.directory / f"{name}.log", "wb") as log:
             process = subprocess.Popen(
                 words, cwd=self.directory / "keys-of-all", env=self.env, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, text=True,
+                stderr=log, encoding="utf-8",
             )  # fmt: skip
         self._stack.callback(process.wait)
         self._stack.callback(process.kill)
@@ -143,6 +143,7 @@ def machines(tmp_path: Path) -> Iterator[ThreeMachines]:
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 def test_the_three_machines_of_the_page_are_a_fleet(machines: ThreeMachines) -> None:
     there = machines.directory / "keys-of-all"
     for line in block("fleet credentials keys"):

@@ -19,6 +19,8 @@ from antiphon.fleet.membership import Members
 from antiphon.fleet.nats import connect_broker
 from antiphon.fleet.owner import FleetOwner, Hello
 from antiphon.fleet.records.formats import ALL_OWNERS, RunAssembler, events_subject, key_of, owner_of
+from antiphon.journal.owner import NoOwner
+from antiphon.transports.base import Transport
 from antiphon.transports.tree import descendants
 from tests.fleet.servers import NatsServer, nats_server
 from tests.gateway.peers import DRIVER, RawClient
@@ -102,8 +104,16 @@ class RealFleet:
         await until(lambda: found.name in self.members.workers)
         return found
 
+    async def _connected(self, worker: WorkerProcess) -> Transport:
+        """Connect to a worker. One whose broker is there again may not listen yet."""
+        async with asyncio.timeout(limit()):
+            while True:
+                with suppress(NoOwner):
+                    return await self.owner.connect(worker.name, Hello(DRIVER, "demo"))
+                await asyncio.sleep(0.02)
+
     async def client(self, worker: WorkerProcess) -> RawClient:
-        client = RawClient(None, transport=await self.owner.connect(worker.name, Hello(DRIVER, "demo")))
+        client = RawClient(None, transport=await self._connected(worker))
         self._stack.push_async_callback(client.transport.close)
         await client.initialize(numbers=True)
         return client
