@@ -109,7 +109,9 @@ function DirectoryDialog({ first, roots, onClose, onChoose }) {
   const [listing, setListing] = useState(/** @type {Listing | null} */ (null));
   const [problem, setProblem] = useState("");
   const [hidden, setHidden] = useState(false);
+  const [isLoading, setLoading] = useState(false); // until then, the directory that is shown is not the one that was chosen last
   const go = async (/** @type {string | undefined} */ path) => {
+    setLoading(true);
     try {
       setListing(await list(path));
       setProblem("");
@@ -117,6 +119,7 @@ function DirectoryDialog({ first, roots, onClose, onChoose }) {
       if (path && !listing) await go(undefined); // what was typed is not there: begin at the first root
       else setProblem(problemOf(error));
     }
+    setLoading(false);
   };
   useEffect(() => { go(first || undefined); }, []);
 
@@ -124,7 +127,7 @@ function DirectoryDialog({ first, roots, onClose, onChoose }) {
   const foot = html`
     <label class="choice grow"><input type="checkbox" checked=${hidden} onChange=${(/** @type {any} */ event) => setHidden(event.target.checked)} /><span>Show hidden</span></label>
     <button type="button" class="button" onClick=${onClose}>Cancel</button>
-    <button type="button" class="button primary" disabled=${!listing} onClick=${() => onChoose(listing?.path ?? "")}>Use this directory</button>`;
+    <button type="button" class="button primary" disabled=${!listing || isLoading} onClick=${() => onChoose(listing?.path ?? "")}>Use this directory</button>`;
   return html`<${Dialog} title="Choose a directory" onClose=${onClose} foot=${foot}>
     <p class="mono browse-path" aria-live="polite">${listing ? shortPath(listing.path) : "…"}</p>
     ${problem && html`<div class="callout bad" role="alert"><${Icon} name="alert" /><span><${Coded} text=${problem} /></span></div>`}
