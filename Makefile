@@ -9,6 +9,8 @@
 #   make bench-gateway   those of the gateway and the bridge, at a client's socket; on a quiet machine
 #   make bench-fleet   those of the fleet: brokers, workers and gateways as processes; on a quiet machine
 #   make fleet-faults    random faults against fleets of real processes, written to docs/evidence/fleet.md   (SEEDS=200 LANES=2)
+#   make docs     the documentation as a site, in build/site, checked
+#   make docs-serve   the same on 127.0.0.1:8000, built again when a page changes
 #   make zed-extension   the extension for Zed, in dist/zed   (REPOSITORY=https://… where its archives will be)
 #   make format   let ruff rewrite what it can
 #   make lock     resolve the locks again               (needs uv; LOCK_ARGS=--upgrade for newer versions)
@@ -21,7 +23,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast prove evidence peers thirdparty check format bench bench-gateway bench-fleet lock clean env fleet-faults zed-extension
+.PHONY: help run test test-fast prove evidence peers thirdparty check format bench bench-gateway bench-fleet lock clean env fleet-faults zed-extension docs docs-serve
 
 VENV ?= .venv
 LOCK ?= requirements/dev.txt
@@ -107,6 +109,10 @@ $(VENV)/.locked: $(LOCK)
 .venv-fast-agent/.locked: requirements/peers-fast-agent.txt
 	$(call new_environment,.venv-fast-agent,requirements/peers-fast-agent.txt)
 	@printf '%s\n' "$(CURDIR)" > .venv-fast-agent/.place
+
+.venv-docs/.locked: requirements/docs.txt
+	$(call new_environment,.venv-docs,requirements/docs.txt)
+	@printf '%s\n' "$(CURDIR)" > .venv-docs/.place
 
 $(VENV)/.ready: $(VENV)/.locked pyproject.toml
 	$(call install_project,$(VENV))
@@ -265,10 +271,17 @@ fleet-faults: $(VENV)/.ready
 	$(compile)
 	@$(TESTING) $(DEV) -m tests.fleet.faults.evidence --seeds $(SEEDS) --lanes $(LANES)
 
+# The pages are collected with the project's environment, which can import the package; the site is built in its own.
+docs: $(VENV)/.ready .venv-docs/.locked
+	@$(DEV) tools/docs_site.py build --mkdocs .venv-docs/bin/mkdocs
+
+docs-serve: $(VENV)/.ready .venv-docs/.locked
+	@$(DEV) tools/docs_site.py serve --mkdocs .venv-docs/bin/mkdocs
+
 # Names, versions and hashes; never an address, so that everybody fetches from where they are used to fetch.
 lock:
 	@command -v uv >/dev/null 2>&1 || { echo "error: make lock needs uv" >&2; echo "hint: pip install uv" >&2; exit 1; }
-	@for name in run serve build test dev peers peers-fast-agent bench; do \
+	@for name in run serve build test dev docs peers peers-fast-agent bench; do \
 		case $$name in peers-fast-agent) oldest=3.13 ;; *) oldest=3.11 ;; esac; \
 		uv pip compile --quiet --universal --python-version $$oldest --generate-hashes --no-header --no-emit-index-url \
 			$(LOCK_ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \

@@ -44,6 +44,11 @@ def first_and_last(rows: Sequence[Item]) -> list[Item]:
     return [*rows[:1], *rows[1:][-1:]]
 
 
+def proved_from(first: int, count: int) -> list[Any]:
+    """Return the numbers up to a count for `parametrize`: `make test` plays those below the first one, `make prove` the others."""
+    return [*range(first), *(pytest.param(number, marks=pytest.mark.prove) for number in range(first, count))]
+
+
 def each_row(names: str | Sequence[str], rows: Iterable[Any], ids: Ids = None) -> Callable[[Test], Test]:
     """Make one test of a test and its table. All rows are checked, whichever fails."""
     table = _table([names] if isinstance(names, str) else list(names), list(rows), ids)

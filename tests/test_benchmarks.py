@@ -1,4 +1,4 @@
-"""The benchmarks of the bridges, of the tap and of the fleet still play, with few words. Its numbers are judged by `make bench`, not here."""
+"""The benchmarks of the bridges, of the tap, of translation and of the fleet still play, with few words. Their numbers are not judged here."""
 
 import math
 import sys
@@ -12,6 +12,7 @@ from benchmarks.bridges.playing import play_bridge
 from benchmarks.commands import CONTESTANTS, OURS
 from benchmarks.fleet import PARTS, Sizes
 from benchmarks.tap import contestants, cpu_of, first_answer
+from benchmarks.translation import MESSAGE_TARGET, measure, target_of
 from benchmarks.workloads import BridgeMeasure, Engine
 
 
@@ -29,6 +30,16 @@ def test_a_bridge_is_played_and_everything_about_it_measured(engine: Engine) -> 
 def test_the_tap_is_played_beside_a_bare_loop(tmp_path: Path) -> None:
     for words in contestants(str(tmp_path)).values():
         assert cpu_of(words, 0.05, "apart") > 0 and first_answer(words) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process costs is read from Linux")
+async def test_translation_is_measured_in_both_directions_and_an_open_message_stays_small() -> None:
+    lines = await measure(rounds=2, starts=1)
+    assert len([name for name in lines if name.endswith("added")]) == 10
+    assert all(target_of(name) is not None for name in lines if not name.endswith(("without", "ms")))
+    sizes = [value for name, value in lines.items() if name.endswith("bytes")]
+    assert len(sizes) == 2 and max(sizes) < MESSAGE_TARGET
 
 
 FEW = Sizes(rounds=1, seconds=0.3, sessions=4, events=400, kills=1, grows=(10,), idle=(10,), workers=(1, 2))

@@ -18,6 +18,7 @@ LIBRARY = (
     "policy",
     "protocol",
     "rpc",
+    "runs",
     "store",
     "transports",
 )

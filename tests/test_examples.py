@@ -11,6 +11,7 @@ import pytest
 import antiphon
 from antiphon import v1
 from antiphon.client import Files, Terminals, allow_once
+from examples import watch_client
 from tests.limits import limit
 from tests.rows import each_row
 
@@ -35,8 +36,8 @@ def test_the_example_shows_every_frame_and_message() -> None:
 SHOWN = {
     "README.md": ["hello.py", "ask.py", "script.py"],
     "docs/core.md": ["minimal_agent.py", "frames.py"],
-    "docs/agents.md": ["notes_agent.py", "settings_agent.py"],
-    "docs/clients.md": ["client.py"],
+    "docs/agents.md": ["notes_agent.py", "settings_agent.py", "watch_agent.py"],
+    "docs/clients.md": ["client.py", "watch_client.py"],
 }
 """Document → the examples that it shows whole."""
 
@@ -132,6 +133,23 @@ def test_the_settings_agent_asks_how_and_runs_it(tmp_path: Path) -> None:
             assert await session.prompt("go").text() == "fine\nThey fail (3)."
 
     asyncio.run(exchange())
+
+
+@pytest.mark.parametrize("versions", [(2, 1), (1,)], ids=str)
+async def test_the_watching_agent_works_beside_its_answers_in_both_versions(
+    versions: tuple[int, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with asyncio.timeout(limit()):
+        await watch_client.main(tmp_path, *versions)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[-1] == ("notes.txt has changed." if versions == (1,) else "[idle]")
+    if versions == (1,):
+        assert "Time is up." in shown and not [line for line in shown if "background" in line]
+    else:
+        assert "You cancelled it." in shown
+        assert [line for line in shown if line.startswith("[")][-2:] == ["[running]", "[idle]"]
+        assert "[idle] tool_call call-2 in the background" in shown
+    assert shown.index("call-2: completed") < shown.index("notes.txt has changed.")
 
 
 def client(*arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -17,7 +17,7 @@ GROUPS: Final = {
     "For agents": ("Agent", "AgentSession", "AgentTurn", "LiveCall", "Permission", "RunningCommand", "FinishedCommand", "ConnectedClient"),
     "For clients": (
         "connect", "sync", "ConnectedAgent", "ClientSession", "ClientTurn", "Files", "Terminals", "Elicitation", "Retry", "allow_once",
-        "allow_always", "reject", "PermissionGate", "Transcript", "fold",
+        "allow_always", "reject", "PermissionGate", "Transcript", "fold", "WorkState", "OpenWork",
     ),
     "For both": ("v1", "Connection", "Router", "memory_pair", "open_stdio", "spawn", "answer_initialize"),
 }  # fmt: skip

@@ -1,19 +1,26 @@
 """Write down what the official schema says, without its prose, so that tests can hold our types against it.
 
-    python tools/schema_facts.py [folder with schema.json and schema.unstable.json]
+    python tools/schema_facts.py [folder]            # write the facts of both versions
+    python tools/schema_facts.py --compare [folder]  # print what moved since ours were written; ends with 1 if anything did
+    python tools/schema_facts.py --compare folder --against older  # that, and the sentences with MUST or SHOULD that have moved
 
-The folder comes with the npm package `@agentclientprotocol/sdk`. Types are written as short expressions: `string`,
+A folder has `v1` and `v2`, each with `schema.json` and `schema.unstable.json`: `schema` of the npm package
+`@agentclientprotocol/sdk`. Types are written as short expressions: `string`,
 `int`, `uint`, `float`, `bool`, `null`, `any`, `'word'`, `[item]`, `{value}`, `#Definition`, joined by `|`.
 """
 
+import argparse
 import json
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PACKAGE = Path("node_modules/@agentclientprotocol/sdk/schema/v1")
+PACKAGE = Path("node_modules/@agentclientprotocol/sdk/schema")
 PLACES = (Path("tests/interop") / PACKAGE, PACKAGE)
-TARGET = Path("src/antiphon/traffic/facts.json")
+TARGETS = {"v1": Path("src/antiphon/traffic/facts.json"), "v2": Path("src/antiphon/traffic/facts_v2.json")}
+"""The versions, and the file with the facts of each."""
 
 Json = dict[str, Any]
 SCALARS = {"string": "string", "boolean": "bool", "number": "float", "null": "null"}
@@ -187,22 +194,192 @@ def as_text(facts: Json) -> str:
     return '{"definitions": {\n' + ",\n".join(lines) + '\n},\n"methods": [\n' + ",\n".join(calls) + "\n]}\n"
 
 
-def one_line(value: Json) -> str:
+def one_line(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
+# --- what moved between two schemas, in words
+
+MARK_WORDS = {
+    "E": "a value that cannot be read is dropped",
+    "S": "items that cannot be read are skipped",
+    "N": "null counts as missing",
+}
+"""What the marks of a field mean, in words."""
+
+OBLIGES = re.compile(r"\b(?:MUST|SHOULD|MAY|REQUIRED|RECOMMENDED)\b")
+SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\n+")
+PARTS = {"words": "word", "variants": "variant"}
+
+
+def moved(ours: Json, theirs: Json) -> Iterator[str]:
+    """What another schema has otherwise, one line each."""
+    yield from _moved_types(ours["definitions"], theirs["definitions"])
+    before, after = ({(one["name"], one["params"]): one for one in facts["methods"]} for facts in (ours, theirs))
+    yield from (f"new method {_method(after[key])}" for key in sorted(after.keys() - before.keys()))
+    yield from (f"the method {_method(before[key])} is gone" for key in sorted(before.keys() - after.keys()))
+    for key in sorted(before.keys() & after.keys()):
+        if before[key] != after[key]:
+            yield f"method {key[0]}: {', '.join(_moved_values(before[key], after[key]))}"
+
+
+def _method(facts: Json) -> str:
+    kind = f"→ {facts['result']}" if "result" in facts else "a notification"
+    return f"{facts['name']} ({facts['params']}, {kind}, for the {facts['side']}){_draft(facts)}"
+
+
+def _draft(facts: Json) -> str:
+    return ", a draft" if facts.get("unstable") else ""
+
+
+def _moved_types(before: Json, after: Json) -> Iterator[str]:
+    gone, new = before.keys() - after.keys(), after.keys() - before.keys()
+    renamed = {
+        old: name for old in sorted(gone) for name in sorted(new) if before[old] == after[name] and _is_own(after[name])
+    }
+    for old, name in renamed.items():
+        yield f"the type {old} is now called {name}"
+    for name in sorted(new - set(renamed.values())):
+        yield f"new type {name}{_draft(after[name])}"
+    for name in sorted(gone - renamed.keys()):
+        yield f"the type {name} is gone"
+    for name in sorted(before.keys() & after.keys()):
+        yield from (f"{name}: {change}" for change in _moved_type(before[name], after[name]))
+
+
+def _is_own(facts: Json) -> bool:
+    """Whether facts are telling enough to know a type again: many have a single field, or are plain texts."""
+    return len(facts.get("fields", {})) > 2 or bool(facts.get("words") or facts.get("variants"))
+
+
+def _moved_type(before: Json, after: Json) -> Iterator[str]:
+    yield from _moved_fields(before.get("fields", {}), after.get("fields", {}))
+    for part, name in PARTS.items():
+        old, new = ({_shown(one): one for one in facts.get(part, ())} for facts in (before, after))
+        yield from (f"new {name} {one}{_draft_of(new[one])}" for one in sorted(new.keys() - old.keys()))
+        yield from (f"the {name} {one} is gone" for one in sorted(old.keys() - new.keys()))
+        for one in sorted(old.keys() & new.keys()):
+            if isinstance(old[one], dict):
+                yield from (f"{name} {one}: {change}" for change in _moved_type(old[one], new[one]))
+    keys = {"fields", "words", "variants"}
+    rest = [{key: value for key, value in facts.items() if key not in keys} for facts in (before, after)]
+    yield from _moved_values(*rest)
+
+
+def _moved_fields(before: Json, after: Json) -> Iterator[str]:
+    for name in sorted(after.keys() - before.keys()):
+        how = ", required" if after[name].get("required") else ""
+        yield f"new field {name}: {after[name]['type']}{how}{_draft(after[name])}"
+    yield from (f"the field {name} is gone" for name in sorted(before.keys() - after.keys()))
+    for name in sorted(before.keys() & after.keys()):
+        if before[name] != after[name]:
+            yield f"the field {name}: {', '.join(_moved_values(before[name], after[name]))}"
+
+
+def _moved_values(before: Json, after: Json) -> Iterator[str]:
+    """The plain facts of a type, a field or a method that are not what they were."""
+    for key in sorted(before.keys() | after.keys()):
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        if key == "required":
+            yield "is required now" if new else "is optional now"
+        elif key == "unstable":
+            yield "is a draft now" if new else "is no draft any more"
+        elif key == "open":
+            yield "takes unknown values now" if new else "takes no unknown values any more"
+        elif key == "marks":
+            yield from (
+                f"now {words}" for mark, words in MARK_WORDS.items() if mark in (new or "") and mark not in (old or "")
+            )
+            yield from (
+                f"no longer: {words}"
+                for mark, words in MARK_WORDS.items()
+                if mark in (old or "") and mark not in (new or "")
+            )
+        elif old is None or new is None:
+            yield f"{key} is {_plain(new)} now" if old is None else f"{key} was {_plain(old)}, and is gone"
+        else:
+            yield f"{key} was {_plain(old)}, and is {_plain(new)} now"
+
+
+def _shown(one: Any) -> str:
+    """A word, or a variant by the words that mark it and the type that it has."""
+    if not isinstance(one, dict):
+        return str(one)
+    tags = [f"{name}={value}" for name, value in one.get("tag", {}).items()]
+    return " ".join([*tags, *([one["ref"]] if "ref" in one else [])]) or _plain(one)
+
+
+def _draft_of(one: Any) -> str:
+    return _draft(one) if isinstance(one, dict) else ""
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# --- sentences
+
+
+def moved_sentences(ours: Path, theirs: Path) -> Iterator[str]:
+    """The sentences with a MUST, a SHOULD or a MAY that only one of two schemas has, by the type that they stand at."""
+    before, after = (_sentences(json.loads(path.read_text(encoding="utf-8"))) for path in (ours, theirs))
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name, {}), after.get(name, {})
+        yield from (f"{name} said: {one}" for one in old if one not in new)
+        yield from (f"{name} says now: {one}" for one in new if one not in old)
+
+
+def _sentences(schema: Json) -> dict[str, dict[str, None]]:
+    return {name: dict.fromkeys(_obliging(node)) for name, node in schema["$defs"].items()}
+
+
+def _obliging(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        text = node.get("description")
+        if isinstance(text, str):
+            yield from (" ".join(one.split()) for one in SENTENCE.split(text) if OBLIGES.search(one))
+        for key, value in node.items():
+            if key != "description":
+                yield from _obliging(value)
+    elif isinstance(node, list):
+        for one in node:
+            yield from _obliging(one)
+
+
 def main(arguments: list[str]) -> int:
-    """Write the facts file of this project."""
-    places = [Path(argument) for argument in arguments] or list(PLACES)
-    folder = next((place for place in places if (place / "schema.unstable.json").is_file()), None)
+    """Write the facts files of this project, or compare them with a folder."""
+    options = argparse.ArgumentParser(description="Write down or compare what the official schema says.")
+    options.add_argument("folder", nargs="*", type=Path, default=list(PLACES), help="`schema` of the npm package")
+    options.add_argument("--compare", action="store_true", help="print what moved since ours were written")
+    options.add_argument(
+        "--against", type=Path, metavar="OLDER", help="the folder that ours came from, for its sentences"
+    )
+    chosen = options.parse_args(arguments)
+    folder = next((place for place in chosen.folder if (place / "v1" / "schema.unstable.json").is_file()), None)
     if folder is None:
-        print(f"no schema.unstable.json in {' or '.join(map(str, places))}", file=sys.stderr)
+        print(f"no v1/schema.unstable.json in {' or '.join(map(str, chosen.folder))}", file=sys.stderr)
         return 2
-    facts = facts_in(folder)
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    TARGET.write_text(as_text(facts), encoding="utf-8")
-    print(f"{len(facts['definitions'])} definitions and {len(facts['methods'])} methods → {TARGET}")
+    if chosen.compare:
+        return _compare(folder, chosen.against)
+    for version, target in TARGETS.items():
+        facts = facts_in(folder / version)
+        target.write_text(as_text(facts), encoding="utf-8")
+        print(f"{len(facts['definitions'])} definitions and {len(facts['methods'])} methods → {target}")
     return 0
+
+
+def _compare(folder: Path, older: Path | None) -> int:
+    """Print what moved in each version, and how much of it; 1 if anything did."""
+    found = 0
+    for version, target in TARGETS.items():
+        lines = list(moved(json.loads(target.read_text(encoding="utf-8")), facts_in(folder / version)))
+        if older is not None:
+            lines += moved_sentences(*(place / version / "schema.unstable.json" for place in (older, folder)))
+        found += len(lines)
+        print("".join(f"{version} {line}\n" for line in lines) + f"{version}: {len(lines) or 'nothing'} moved")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

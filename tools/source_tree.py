@@ -13,7 +13,7 @@ A file has 600 lines at most, here and in the code around the package. The other
     gerund      no module is named by what it is doing (`opening.py`); a noun that ends in -ing is no gerund
     directory   15 modules at most, but for those that hold a module for each chapter or message family
     small       no module under 40 lines that only one other module imports: it belongs into that one
-    class       a public class name is used once in the whole package
+    class       a public class name is used once in the whole package; the same message of two versions counts as one
     any         `Any` at most 4 times per thousand lines of code
     cycle       no package imports another one that imports it, those for type checking included
     map         the docstring of a package lists its modules, one line each
@@ -61,6 +61,8 @@ FAMILIES: Final = frozenset(
     {"conformance/suites/agent", "conformance/suites/client", "traffic/rules", "protocol/v1", "protocol/v2"}
 )
 """Directories with a module for each chapter of the specification, or for each family of messages."""
+VERSIONS: Final = {"protocol/v1": "messages", "protocol/v2": "messages"}
+"""Directories with the same messages in two versions of the protocol, which have the same names."""
 
 OLD_WORDS: Final = {
     "hear": "receive",
@@ -207,7 +209,12 @@ class SourceTree:
         for module in self.modules.values():
             for name in module.public_classes:
                 where[name].append(module)
-        return {name: modules for name, modules in sorted(where.items()) if len(modules) > 1}
+        return {
+            name: modules
+            for name, modules in sorted(where.items())
+            if len(modules) > 1
+            and len({VERSIONS.get(module.relative.parent.as_posix()) or module for module in modules}) > 1
+        }
 
     def full_directories(self) -> dict[Path, int]:
         sizes: dict[Path, int] = defaultdict(int)

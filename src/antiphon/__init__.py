@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from antiphon.permission.gate import PermissionGate
     from antiphon.protocol import v1
+    from antiphon.protocol.extension import OpenWork, WorkState
     from antiphon.transcript.transcript import Transcript, fold
     from antiphon.transports.memory import memory_pair
     from antiphon.transports.process import spawn
@@ -58,7 +59,7 @@ __all__ = [  # noqa: RUF022 - by subject, in the order of docs/api.md
     "Agent", "AgentSession", "AgentTurn", "LiveCall", "Permission", "RunningCommand", "FinishedCommand", "ConnectedClient",
     # For clients.
     "connect", "sync", "ConnectedAgent", "ClientSession", "ClientTurn", "Files", "Terminals", "Elicitation", "Retry",
-    "allow_once", "allow_always", "reject", "PermissionGate", "Transcript", "fold",
+    "allow_once", "allow_always", "reject", "PermissionGate", "Transcript", "fold", "WorkState", "OpenWork",
     # For both: the messages, and the connection below the SDKs.
     "v1", "Connection", "Router", "memory_pair", "open_stdio", "spawn", "answer_initialize",
     # Errors.
@@ -83,6 +84,7 @@ _HOMES = {
     "Files": "antiphon.client.files",
     "FinishedCommand": "antiphon.agent.commands",
     "LiveCall": "antiphon.agent.tools",
+    "OpenWork": "antiphon.protocol.extension",
     "Permission": "antiphon.agent.questions",
     "PermissionGate": "antiphon.permission.gate",
     "Retry": "antiphon.client.link",
@@ -90,6 +92,7 @@ _HOMES = {
     "RunningCommand": "antiphon.agent.commands",
     "Terminals": "antiphon.client.terminals",
     "Transcript": "antiphon.transcript.transcript",
+    "WorkState": "antiphon.protocol.extension",
     "allow_always": "antiphon.client.handlers",
     "allow_once": "antiphon.client.handlers",
     "answer_initialize": "antiphon.connection.early",

@@ -21,6 +21,7 @@
     ├── UnsupportedPlatform   Windows, for now
     │
     │   These are defined where they are raised, and can be imported from here too:
+    ├── OverBudget, NoMatch, SchemaError, PatchError, WorktreeError, ComparisonError, PolicyFileError    what a run of a script needs
     ├── AgentMissing, UnknownAgent, UnknownEngine, CliProblem (CliMissing, CliTooOld), RegistryProblem    what was to be started
     ├── FileProblem           a file of this machine: NotThere, NotAFile, NotText, NotPermitted, OutsideRoots, TooLarge
     ├── AttachmentError       a file that was to go along with a prompt
@@ -52,12 +53,13 @@ __all__ = [
 _MADE_IN: "Mapping[str, str]" = {
     "AgentMissing": "catalogue.agents", "AmbiguousId": "client.agent", "AttachmentError": "client.attachments",
     "BadCursor": "store.errors", "CliMissing": "catalogue.programs", "CliProblem": "catalogue.programs", "CliTooOld": "engines.cli_program",
-    "ConnectionRefused": "transports.remote",
-    "DirectoryInUse": "store.errors", "EditRefused": "config.edits", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoSuchAgent": "config.edits",
+    "ComparisonError": "runs.comparison", "ConnectionRefused": "transports.remote",
+    "DirectoryInUse": "store.errors", "EditRefused": "config.edits", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoMatch": "runs.structured", "NoSuchAgent": "config.edits",
     "NoSuchSession": "store.errors", "NotAFile": "local.problems", "NotJsonc": "editors.jsonc", "NotPermitted": "local.problems",
     "NotText": "local.problems", "NotThere": "local.problems", "NothingToTrust": "permission.project_trust", "OutsideRoots": "local.problems",
-    "RegistryProblem": "catalogue.registry", "RuleError": "policy.rules", "SessionExists": "store.errors", "StoreError": "store.errors",
-    "TooLarge": "local.problems", "UnknownAgent": "catalogue.agents", "UnknownEngine": "engines.known", "WrongAgent": "config.edits",
+    "OverBudget": "runs.budget", "PatchError": "runs.patches", "PolicyFileError": "permission.settings", "RegistryProblem": "catalogue.registry", "RuleError": "policy.rules", "SchemaError": "runs.structured", "SessionExists": "store.errors", "StoreError": "store.errors",
+    "TooLarge": "local.problems", "UnknownAgent": "catalogue.agents", "UnknownEngine": "engines.known", "WorktreeError": "runs.worktrees",
+    "WrongAgent": "config.edits",
 }  # fmt: skip
 """The module of each error that is defined elsewhere: it is loaded when the error is first used."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
-    "CODES", "EXACT", "PROSE", "TAGS", "Paint", "Style", "cut", "exact", "exact_line", "fenced", "one_line", "prose", "size_in_words", "strip_ansi", "table", "width_of",
+    "CODES", "EXACT", "PROSE", "TAGS", "Paint", "Style", "cut", "exact", "exact_line", "fenced", "one_line", "prose", "size_in_words", "strip_ansi", "table", "width_of", "xml_text",
 ]  # fmt: skip
 
 _CONTROLS: Final = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
@@ -219,3 +219,12 @@ def size_in_words(size: int) -> str:
         return "1 byte" if size == 1 else f"{size} bytes"
     unit, name = (1 << 20, "MiB") if size >= 1000 << 10 else (1 << 10, "KiB")
     return f"{(size + unit // 2) // unit} {name}" if size >= 100 * unit else f"{size / unit:.3g} {name}"
+
+
+_FORBIDDEN_IN_XML: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), 65533)
+"""Characters that XML has no way to write."""
+
+
+def xml_text(text: str) -> str:
+    """Return a text as XML can hold it. It still has to be escaped."""
+    return text.encode("utf-8", "replace").decode().translate(_FORBIDDEN_IN_XML)

@@ -27,6 +27,19 @@ class TakesTextOnly(Agent):
         return END
 
 
+class Writes(Agent):
+    """Writes a file that is named by the last word of each prompt, without asking, and notes what it was given. Has no forks."""
+
+    def prompt(self, params: Message) -> object:
+        text = "".join(block["text"] for block in params["prompt"])
+        self.note(json.dumps([params["sessionId"], text]))
+        name = text.split()[-1]
+        with open(name, "a", encoding="utf-8") as file:
+            file.write(f"{name}\n")
+        self.text(params["sessionId"], f"wrote {name}")
+        return END
+
+
 class NeverEnds(Agent):
     """Has a child that outlives it, and ignores everything: neither a cancellation nor the end of its input nor TERM."""
 
@@ -254,6 +267,65 @@ class Sends(Agent):
                     self.ask("session/request_permission", {"sessionId": session, "toolCall": call, "options": options})
         self.text(session, "That was all.")
         return END
+
+
+class Works(Agent):
+    """Works in rounds of a request to a model and a tool call: `ROUNDS WAIT` in the prompt, where it waits for a cancellation after round WAIT."""
+
+    def prompt(self, params: Message) -> object:
+        session = params["sessionId"]
+        rounds, wait = (int(word) for word in params["prompt"][0]["text"].split())
+        for number in range(1, rounds + 1):
+            self.note(f"request {number}")
+            cost = {"amount": number * 0.25, "currency": "USD"}
+            self.update(session, "usage_update", used=1000 + number, size=10_000, cost=cost)
+            call = {"toolCallId": f"t{number}", "title": "Work"}
+            self.update(session, "tool_call", **call, kind="other", status="in_progress")
+            self.update(session, "tool_call_update", toolCallId=call["toolCallId"], status="completed")
+            if number == wait:
+                self.wait_for("session/cancel")
+                return CANCELLED
+        self.text(session, "done")
+        return END
+
+
+class Answers(Agent):
+    """Answers each prompt with the next line of a file, which is a JSON string; notes the last block of each prompt."""
+
+    def prompt(self, params: Message) -> object:
+        session = params["sessionId"]
+        with open("answers.jsonl", encoding="utf-8") as lines:
+            answers = [json.loads(line) for line in lines]
+        self.note(json.dumps(["asked", params["prompt"][-1]["text"]]))
+        asked = sum(line.startswith('["asked"') for line in self._log.read_text(encoding="utf-8").splitlines())
+        self.text(session, answers[asked - 1])
+        return END
+
+
+class TakesSystemPrompt(Agent):
+    """Advertises that it adds to its system prompt, and notes what it is given; its sessions can be deleted."""
+
+    capabilities: ClassVar[Message] = {"sessionCapabilities": {"delete": {}}}
+
+    def initialize(self, params: Message) -> object:
+        answer = super().initialize(params)
+        assert isinstance(answer, dict)
+        return {**answer, "_meta": {"antiphon": {"appendSystemPrompt": True}}}
+
+    def new(self, params: Message) -> object:
+        self.note(json.dumps(["meta", params.get("_meta")]))
+        return super().new(params)
+
+    def delete(self, params: Message) -> object:
+        self.note(f"deleted {params['sessionId']}")
+        return {}
+
+
+class IsLimited(Agent):
+    """Fails as an engine does whose service limits the rate: the prompt is the `data` of its error."""
+
+    def prompt(self, params: Message) -> object:
+        raise Refusal(-32603, "too many requests", json.loads(params["prompt"][0]["text"]))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 
 from tests.limits import limit
 
-INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":99}}\n'
+INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
 
 
 def agent(*words: str, line: bytes = b"", state: Path | None = None) -> "subprocess.CompletedProcess[bytes]":
@@ -41,6 +41,20 @@ def test_it_answers_initialize_and_ends_with_its_input(words: tuple[str, ...], n
     assert set(offered["sessionCapabilities"]) == {
         "additionalDirectories", "close", "delete", "fork", "list", "resume"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "spoken"), [(1, 1), (2, 2), (99, 2)])
+def test_it_speaks_the_highest_version_that_it_has_up_to_the_one_asked_for(asked: int, spoken: int) -> None:
+    info = b'"protocolVersion":%d,"info":{"name":"c","version":"1"},"capabilities":{}' % asked
+    line = INITIALIZE.replace(b'"protocolVersion":1', info)
+    answer = msgspec.json.decode(agent("--engine", "demo", line=line).stdout)["result"]
+    assert (answer["protocolVersion"], "info" in answer, "agentInfo" in answer) == (spoken, spoken == 2, spoken == 1)
+
+
+def test_a_version_that_never_was_is_refused_with_those_that_there_are() -> None:
+    done = agent("--engine", "demo", line=INITIALIZE.replace(b'"protocolVersion":1', b'"protocolVersion":0'))
+    error = msgspec.json.decode(done.stdout)["error"]
+    assert (error["code"], error["data"]) == (-32022, {"requested": 0, "supported": [1, 2]})
 
 
 def test_without_a_word_every_engine_that_is_installed_answers() -> None:

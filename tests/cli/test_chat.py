@@ -1,6 +1,7 @@
 """`antiphon chat` in a real pseudo-terminal, against the demo agent."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,13 +28,13 @@ def idle(terminal: Terminal) -> str:
 def test_text_a_plan_an_edit_and_a_command_are_shown_as_they_happen(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         begin(terminal)
-        assert "The demo answers" in terminal.shown
+        assert "The demo answers" in terminal.shown and "  /help " in terminal.shown
         terminal.ask(f"Where are we?{ENTER}", "You are in work")
         idle(terminal)
         shown = terminal.ask(f"/plan{ENTER}", "Plan  3 of 3 done")
         assert "✓ Look around" in shown
         idle(terminal)
-        terminal.ask(f"/edit notes.txt Sing the second voice{ENTER}", " y  yes")
+        terminal.ask(f"/edit notes.txt Sing the second voice{ENTER}", "y once")
         shown = terminal.shown
         assert "Allow?  Edit notes.txt" in shown and "+ Sing the second voice" in shown
         assert shown.count("+ Sing the second voice") == 1  # not once more above the question
@@ -59,7 +60,7 @@ def test_a_denied_call_is_not_made_and_a_stray_key_is_not_an_answer(tmp_path: Pa
         terminal.wait("Allow?", gone=True)
         idle(terminal)
         terminal.ask(f"/run touch made{ENTER}", "Allow?")
-        terminal.ask("n", "you denied it")
+        terminal.ask("n", "denied")
         idle(terminal)
         assert not (tmp_path / "work" / "made").exists()
         for leaving in (ESCAPE, CTRL_C):
@@ -77,7 +78,7 @@ def test_a_word_that_is_being_typed_when_the_question_comes_is_not_an_answer(tmp
         terminal.ask(f"/run touch made{ENTER}yyyyyyy", "Allow?")
         terminal.wait("stop typing", gone=True)
         assert not (tmp_path / "work" / "made").exists()
-        terminal.ask("n", "you denied it")
+        terminal.ask("n", "denied")
         terminal.wait(f"{PROMPT} yyyyyyy")
         assert not (tmp_path / "work" / "made").exists()
 
@@ -86,7 +87,7 @@ def test_always_names_the_rule_and_is_not_asked_again(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         begin(terminal)
         terminal.ask(f"/run echo call{ENTER}", "Allow?")
-        terminal.ask("a", "Always allow Bash(echo call) in")
+        terminal.ask("a", "Always allow\n  Bash(echo call)")
         terminal.ask("s", "always in this session: Bash(echo call)")
         idle(terminal)
         terminal.press(f"/run echo call{ENTER}")
@@ -116,7 +117,7 @@ def test_a_form_is_asked_field_by_field_with_defaults_and_checks(tmp_path: Path)
 def test_a_page_is_shown_with_its_whole_address_and_not_opened_unasked(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         begin(terminal)
-        terminal.ask(f"/visit https://example.org/a?b=c{ENTER}", " o  open it in the browser")
+        terminal.ask(f"/visit https://example.org/a?b=c{ENTER}", "o open it in the browser")
         assert "https://example.org/a?b=c" in terminal.shown
         terminal.ask("y", "You went there.")
         terminal.wait("Done at https://example.org/a?b=c")
@@ -167,7 +168,7 @@ def test_the_window_is_never_higher_than_the_terminal_and_survives_a_resize(tmp_
         terminal.resize(40, 12)
         terminal.wait("20 21 22")
         terminal.resize(100, 30)
-        terminal.wait(f"Ctrl-C cancels   Antiphon demo · {READY}")
+        terminal.wait(f"Ctrl-C cancels   Antiphon demo (echo) · {READY}")
         terminal.ask(CTRL_C, "(cancelled)")
         idle(terminal)
         terminal.ask(f"/echo after{ENTER}", "after")
@@ -177,10 +178,10 @@ def test_commands_and_paths_are_completed(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         (tmp_path / "work" / "score.txt").write_text("la\n", encoding="utf-8")
         begin(terminal)
-        shown = terminal.ask("/mo", "/model  show the models")
+        shown = terminal.ask("/mo", "/model       pick a model")
         assert "/mode " in shown and "/move" in shown
         terminal.press(TAB + ENTER + " ")
-        terminal.ask("p", "plan  Only look")
+        terminal.ask("pl", "Only look: Writes nothing")
         terminal.press(TAB + ENTER + ENTER)
         terminal.wait("mode: plan (nothing is changed, nothing is run)")
         terminal.wait("mode plan")
@@ -190,12 +191,16 @@ def test_commands_and_paths_are_completed(tmp_path: Path) -> None:
 
 
 def test_our_own_commands(tmp_path: Path) -> None:
-    with chat(tmp_path, rows=60) as terminal:
+    with chat(tmp_path, rows=80) as terminal:
         begin(terminal)
-        shown = terminal.ask(f"/help{ENTER}", "/all ")
-        assert "//mode" in shown and "Ctrl-D" in shown
+        shown = terminal.ask(f"/help{ENTER}", "more about it")
+        assert "Shift-Tab" in shown
+        assert "//mode" in terminal.ask(f"/help agent{ENTER}", "/all ")
+        terminal.ask(f"/help load{ENTER}", "/load [NUMBER|ID]       go to another session")
         shown = terminal.ask(f"/mode{ENTER}", "everything is allowed unless a rule denies it")
-        assert "▸ default" in shown and "Modes" in shown and "Permission\n" not in shown
+        assert "default            ▸ Ask first" in shown
+        terminal.press(ESCAPE)
+        terminal.wait(f"{PROMPT} /mode", gone=True)
         terminal.ask(f"/model can{ENTER}", "model: canon")
         terminal.ask(f"/set greeting on{ENTER}", "greeting: on")
         terminal.ask(f"/set tempo{ENTER}", "✗ there is no setting `tempo`")
@@ -203,7 +208,7 @@ def test_our_own_commands(tmp_path: Path) -> None:
         terminal.ask(f"//usage{ENTER}", "tokens used")
         idle(terminal)
         terminal.ask(f"/usage{ENTER}", "context  ")
-        terminal.ask(f"/diff{ENTER}", "reported no changes")
+        terminal.ask(f"/diff{ENTER}", "There are no changes in this session")
         terminal.ask(f"/edit a.txt one{ENTER}", "Allow?")
         terminal.ask("y", "has 1 line now")
         idle(terminal)
@@ -264,6 +269,25 @@ def test_the_session_that_was_left_is_gone_on_with_also_if_it_was_only_looked_at
             assert id_in_hint(terminal) == first
 
 
+def test_the_session_of_the_chat_that_was_left_last_is_continued_whatever_another_chat_did_meanwhile(
+    tmp_path: Path,
+) -> None:
+    with chat(tmp_path) as long:
+        begin(long)
+        long.ask(f"/echo the long song{ENTER}", "the long song")
+        idle(long)
+        with chat(tmp_path) as short:
+            begin(short)
+            short.ask(f"/echo the short song{ENTER}", "the short song")
+            idle(short)
+            id_in_hint(short)
+        left = id_in_hint(long)
+    with chat(tmp_path, "--continue") as terminal:
+        terminal.wait(f"{PROMPT} /echo the long song")
+        idle(terminal)
+        assert id_in_hint(terminal) == left
+
+
 SLOW_AGENT = """\
 import json, sys
 for line in sys.stdin:
@@ -289,7 +313,7 @@ def test_a_command_before_the_agent_has_started_waits_as_a_prompt_does(tmp_path:
         terminal.wait("starting")
         terminal.ask(f"{command}{ENTER}", f"{PROMPT} {command}")
         gate.write_text("go", encoding="utf-8")
-        answers = {"/sessions": "An early song", "/help": "Commands", "/mode": "Permission", "/set": "no settings"}
+        answers = {"/sessions": "An early song", "/help": "Ctrl-C", "/mode": "Permission", "/set": "no settings"}
         terminal.wait(answers[command])
         assert "has not started yet" not in terminal.all
 
@@ -319,8 +343,10 @@ def test_a_turn_without_a_login_asks_for_it_and_is_not_sent_twice(tmp_path: Path
         terminal.wait("locked")
         terminal.ask(f"hello{ENTER}", "The agent wants you to sign in")
         terminal.press("1")
-        terminal.wait("You are signed in: send it again.")
-        terminal.ask(f"hello{ENTER}", "signed in by song")
+        terminal.wait("Enter sends your prompt again.")
+        terminal.wait(f"{PROMPT} hello\n")
+        assert "-32" not in terminal.all and "authenticate with one of" not in terminal.all
+        terminal.ask(ENTER, "signed in by song")
 
 
 LATE = """prompt(self, turn):
@@ -385,12 +411,6 @@ def test_without_a_terminal_the_hint_names_what_to_use(tmp_path: Path) -> None:
     assert done.stderr == 'error: a chat needs a terminal\nhint: use `antiphon run "…"` in scripts and pipes\n'
 
 
-def test_a_terminal_that_cannot_be_drawn_on_is_reported(tmp_path: Path) -> None:
-    with chat(tmp_path, TERM="dumb") as terminal:
-        assert terminal.wait_for_end() == 1
-        assert "hint: use `antiphon run" in terminal.all
-
-
 @pytest.mark.parametrize("words", [("--loud",), ("demo", "--agent", "demo"), ("--cwd", "/nowhere/at/all")])
 def test_words_it_does_not_know_end_in_a_hint(words: tuple[str, ...], tmp_path: Path) -> None:
     with chat(tmp_path, *words) as terminal:
@@ -430,8 +450,9 @@ def test_a_prompt_with_a_wrong_path_comes_back_to_be_corrected_at_its_end(tmp_pa
 def test_a_denied_call_is_shown_as_denied(tmp_path: Path) -> None:
     with chat(tmp_path, "--deny", "Bash(touch *)") as terminal:
         begin(terminal)
-        shown = terminal.ask(f"/run touch made{ENTER}", "You did not allow it")
-        assert "touch made`  denied" in shown and "failed" not in shown
+        terminal.ask(f"/run touch made{ENTER}", "You did not allow it")
+        shown = terminal.wait("touch made`  denied")
+        assert "failed" not in shown
 
 
 def test_what_was_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
@@ -447,3 +468,19 @@ def test_what_was_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         begin(terminal)
         terminal.ask("\x1b[A", f"{PROMPT} /echo remember")
+
+
+def test_the_help_fits_on_one_screen_and_leads_on(tmp_path: Path) -> None:
+    with chat(tmp_path) as terminal:
+        terminal.wait("say what you want")
+        for columns in (80, 50, 120):
+            terminal.resize(columns, 24)
+            terminal.press(f"/clear{ENTER}")
+            terminal.wait("Keys" if columns != 80 else "say what you want", gone=True)
+            shown = terminal.ask(f"/help{ENTER}", "\n/help keys, commands, agent, NAME: more about it")
+            keys = shown[shown.index("Keys\n") : shown.index("Commands\n")]
+            assert keys.count("\n") == 11 and "  Ctrl-O            the rest of the last output\n" in keys
+            assert "…" not in keys  # no line is cut
+            theirs = shown[shown.index("Commands of Antiphon demo") :]
+            assert "  /plan  " in theirs and re.search(r"  … \d+ more\n", theirs), shown
+        shown = terminal.ask(f"/help undo{ENTER}", "/undo [N]")

@@ -18,6 +18,7 @@ from antiphon.tui.screen import PROMPT
 from tests.cli.program import Place
 from tests.cli.terminal import Terminal
 from tests.limits import limit
+from tests.rows import proved_from
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +61,7 @@ def when(chance: random.Random, terminal: Terminal, sign: str, output: list[str]
         terminal.listen(chance.uniform(0, 2 * LOADING))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", proved_from(4, 12))
 def test_run_ends_when_its_terminal_is_closed(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     place, mark = Place(tmp_path), f"closed{os.getpid()}x{seed}"
@@ -72,7 +73,7 @@ def test_run_ends_when_its_terminal_is_closed(seed: int, tmp_path: Path) -> None
         assert closed(terminal, mark) in (130, -signal.SIGHUP)  # by the signal: before anything was loaded
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", proved_from(3, 8))
 def test_chat_ends_when_its_terminal_is_closed(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     place, mark = Place(tmp_path), f"left{os.getpid()}x{seed}"
@@ -114,6 +115,7 @@ WORDS: Final[dict[str, list[str]]] = {
 """Arguments with which a command loads what it needs; the others need none."""
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_interrupt_at_any_moment_leaves_no_traceback(command: str, tmp_path: Path) -> None:
     chance = random.Random(command)
@@ -132,7 +134,7 @@ def test_an_interrupt_at_any_moment_leaves_no_traceback(command: str, tmp_path: 
         assert program.returncode in (130, -signal.SIGINT, 0, 1, 2)  # it may have ended before
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", proved_from(1, 4))
 def test_an_interrupt_while_the_chat_is_loaded_leaves_no_traceback(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     place, mark = Place(tmp_path), f"loading{os.getpid()}x{seed}"

@@ -12,9 +12,9 @@ import pytest
 from antiphon.catalogue.known import KNOWN
 from antiphon.cli import completion as completion_scripts
 from antiphon.cli.agents import parser as agents_parser
-from antiphon.cli.arguments import run_parser
 from antiphon.cli.completion import SHELLS, Node, Option, tree
 from antiphon.cli.main import COMMANDS
+from antiphon.cli.run.arguments import run_parser
 from tests import prepared
 from tests.catalogue.programs import own, place, program
 from tests.limits import limit

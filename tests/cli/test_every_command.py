@@ -203,6 +203,7 @@ USUALLY = {
     "fleet up": 2,
     "fleet status": 1,
     "fleet drain": 1,
+    "compare": 2,
     "bridge": 2,
     **dict.fromkeys(CONTROLS, 2),
 }
@@ -230,7 +231,7 @@ OTHERWISE: dict[str, dict[int, list[str]]] = {
         5: ["run"],
     },
     "a directory that is gone": {
-        1: ["run", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "policy explain", "policy distrust", "serve", "serve unit", "fleet credentials"],
+        1: ["run", "compare", "sessions", "sessions list", "sessions show", "sessions search", "sessions export", "sessions delete", "agents", "agents check", "policy explain", "policy distrust", "serve", "serve unit", "fleet credentials"],
         2: ["inspect", "replay"],
         127: ["record"],
     },
@@ -248,7 +249,7 @@ def expected(path: tuple[str, ...], words: tuple[str, ...], wrong: str) -> int:
     return found[0] if found else USUALLY.get(name, 0)
 
 
-SHARES = 5
+SHARES = 10
 """Parts that the pairs of command and surroundings are dealt into. Each surroundings and each command is in every part: `make test` plays the
 first one, `make prove` the others. A failure names its pair."""
 
@@ -336,7 +337,7 @@ BYTES = "\udcff"
 MISTAKES: dict[str, list[tuple[str, ...]]] = {
     "an agent that does not exist": [
         ("run", "--agent", "nosuch", "hi"), ("agent", "--engine", "nosuch"), ("agent", "--engine", "nosuch", "--login"), ("check", "nosuch"),
-        ("agents", "check", "nosuch"), ("agents", "remove", "nosuch"), ("doctor", "nosuch"), ("chat", "fix the bug"), ("setup", "zed", "--engine", "nosuch"),
+        ("agents", "check", "nosuch"), ("agents", "remove", "nosuch"), ("doctor", "nosuch"), ("chat", "nosuch"), ("setup", "zed", "--engine", "nosuch"),
     ],
     "a program that does not exist": [
         ("run", "--agent", "nosuch --acp", "hi"), ("run", "--agent", "./nosuch", "hi"), ("check", "--", "nosuch"), ("check-client", "--", "nosuch", "{agent}"),

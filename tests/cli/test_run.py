@@ -102,7 +102,7 @@ def test_what_makes_no_sense_ends_with_2_and_a_hint(words: tuple[str, ...], why:
 def test_help_has_every_option_and_status(place: Place) -> None:
     done = place.run("--help")
     assert done.status == 0 and done.err == ""
-    for word in ("--agent", "--attach", "--json", "--on-ask", "124", "130", "@path#L10:20"):
+    for word in ("--agent", "--attach", "--json", "--on-ask", "124", "130", "@path:10-20"):
         assert word in done.out
 
 
@@ -191,9 +191,9 @@ def test_what_the_arguments_name_and_is_not_there_ends_with_2(words: tuple[str, 
     assert (done.status, done.out) == (2, "") and why in done.err and done.err.count("hint: ") == 1
 
 
-def test_a_login_that_is_wanted_ends_with_1_and_the_methods(place: Place) -> None:
+def test_a_login_that_is_wanted_has_an_exit_status_of_its_own_and_the_hint_has_the_methods(place: Place) -> None:
     done = place.run("x", "--agent", place.agent(agents.WantsLogin))
-    assert done.status == 1 and "wants you to sign in" in done.err
+    assert done.status == 7 and "wants you to sign in" in done.err
     hint = done.err.splitlines()[-1]
     assert hint.startswith("hint: ") and "`browser` (In the browser: opens a page)" in hint and "`key`" in hint
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from antiphon.cli.outcome import is_retryable
-from antiphon.cli.run.events import schema
 from antiphon.errors import (
     AcpError,
     AuthRequired,
@@ -17,6 +16,7 @@ from antiphon.errors import (
     RequestTimeout,
     SpawnFailed,
 )
+from antiphon.runs.events import schema
 from tests.cli import agents
 from tests.cli.program import ROOT, Done, Place
 from tests.rows import each_row
@@ -69,7 +69,7 @@ def checked(done: Done) -> Done:
 
 
 def test_the_schema_in_the_docs_is_that_of_the_code() -> None:
-    assert schema() == SCHEMA, "write it again: python -m antiphon.cli.run.events > docs/run-events.schema.json"
+    assert schema() == SCHEMA, "write it again: python -m antiphon.runs.events > docs/run-events.schema.json"
 
 
 @pytest.mark.parametrize(

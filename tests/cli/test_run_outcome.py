@@ -157,6 +157,7 @@ UPDATES = st.tuples(
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.parametrize("form", [(), ("--json",), ("--quiet",)], ids=" ".join)
 @settings(
     max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], derandomize=True

@@ -1,6 +1,7 @@
 """`antiphon run` that is stopped: by signals that are really sent, by its own limit, by a reader that goes away."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -10,6 +11,7 @@ import pytest
 
 from tests.cli import agents
 from tests.cli.program import Place, ended
+from tests.cli.test_run_flags import git, repository
 from tests.limits import limit
 
 pytestmark = pytest.mark.slow  # each starts several programs
@@ -120,3 +122,66 @@ def test_ctrl_c_while_the_prompt_is_read_ends_it(place: Place) -> None:
     program.send_signal(signal.SIGINT)
     assert program.wait(limit()) in (130, -signal.SIGINT)
     ended(program)
+
+
+# A worktree is never left behind.
+
+
+def worktrees(place: Place) -> list[str]:
+    """The worktrees and branches of runs that there are."""
+    lines = [git(place, *words).splitlines() for words in (("worktree", "list"), ("branch", "--list", "antiphon/*"))]
+    return [*lines[0][1:], *lines[1]]
+
+
+def test_a_worktree_is_removed_if_ctrl_c_comes_while_the_prompt_is_read(place: Place) -> None:
+    repository(place)
+    program = place.start("--worktree", "-", stdin=subprocess.PIPE)
+    log = place.state / "logs" / "antiphon.log"
+    while not log.exists():
+        os.sched_yield()
+    program.send_signal(signal.SIGTERM)
+    assert program.wait(limit()) in (130, -signal.SIGTERM)
+    ended(program)
+    assert worktrees(place) == []
+
+
+@pytest.mark.parametrize("place_of_signal", ["before", "after"])
+def test_a_worktree_is_removed_if_a_signal_comes_while_it_is_made(place: Place, place_of_signal: str) -> None:
+    repository(place)
+    reached, released, programs = place.cwd.parent / "reached", place.cwd.parent / "released", place.cwd.parent / "bin"
+    os.mkfifo(reached)
+    os.mkfifo(released)
+    programs.mkdir()
+    wait, real = f"echo > {reached}; read _ < {released}", shutil.which("git")
+    made = f'"{real}" "$@"' if place_of_signal == "after" else ":"
+    rest = "exit 0" if place_of_signal == "after" else f'exec "{real}" "$@"'
+    (programs / "git").write_text(
+        f'#!/bin/sh\ncase "$*" in *"worktree add"*) {made}; {wait}; {rest};; esac\nexec "{real}" "$@"\n',
+        encoding="utf-8",
+    )
+    (programs / "git").chmod(0o755)
+    place.env["PATH"] = f"{programs}:{place.env['PATH']}"
+    program = place.start("hi", "--worktree")
+    reached.read_bytes()
+    program.send_signal(signal.SIGTERM)
+    released.write_text("go\n", encoding="utf-8")
+    assert ended(program).status == 130 and worktrees(place) == []
+
+
+def test_a_reader_that_goes_away_leaves_no_worktree_and_the_patch_is_written(place: Place) -> None:
+    repository(place)
+    reached, released = place.cwd.parent / "reached", place.cwd.parent / "released"
+    os.mkfifo(reached)
+    os.mkfifo(released)
+    for change, kept in (("true", 0), ("touch new", 2)):
+        command = f"/run {change}; echo > {reached}; read _ < {released}"
+        program = place.start(command, "--worktree", "--patch", "p.patch", "--json", "--on-ask", "allow")
+        reached.read_bytes()
+        assert program.stdout is not None and program.stderr is not None
+        program.stdout.close()
+        released.write_text("go\n", encoding="utf-8")
+        err = program.stderr.read().decode()
+        program.stderr.close()
+        assert program.wait(limit()) == 130 and len(worktrees(place)) == kept
+        assert ("on branch antiphon/run-" in err) is bool(kept)
+        assert ("new" in (place.cwd / "p.patch").read_text(encoding="utf-8")) is bool(kept)

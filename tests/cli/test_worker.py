@@ -96,7 +96,7 @@ def test_the_name_of_a_worker_is_that_of_its_key(tmp_path: Path) -> None:
     assert program("--credentials", key("worker")).worker.name == "build-1"
     with pytest.raises(Misused, match="is the key of `build-1`"):
         program("--credentials", key("worker"), "--name", "other")
-    with pytest.raises(Misused, match="is the key of a gateway"):
+    with pytest.raises(Misused, match="is a key with the role gateway"):
         program("--credentials", key("gateway"))
 
 

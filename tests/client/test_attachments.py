@@ -86,7 +86,17 @@ def test_the_text_stays_as_it_was_written_but_for_the_escape(place: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "word", ["missing.py", "./missing", "../missing", "/no/such", "~/no-such-file", "src/missing.rs", "missing#L3"]
+    "word",
+    [
+        "missing.py",
+        "./missing",
+        "../missing",
+        "/no/such",
+        "~/no-such-file",
+        "src/missing.rs",
+        "missing#L3",
+        "missing.py:3-4",
+    ],
 )
 def test_a_path_that_leads_nowhere_is_an_error_that_names_it(word: str, place: Path) -> None:
     with pytest.raises(AttachmentError, match=r"there is no file .*missing|no/such|no-such") as caught:
@@ -103,6 +113,8 @@ def test_what_is_attached_must_be_there(place: Path) -> None:
     ("word", "text", "fragment"),
     [
         ("src/main.py#L2", "line 2\n", "#L2"),
+        ("src/main.py:2", "line 2\n", "#L2"),
+        ("src/main.py:10-12", "line 10\nline 11\nline 12\n", "#L10:12"),
         ("src/main.py#L10:12", "line 10\nline 11\nline 12\n", "#L10:12"),
         ("src/main.py#L10-L11", "line 10\nline 11\n", "#L10:11"),
         ("src/main.py#L29:99", "line 29\nline 30\n", "#L29:99"),

@@ -28,6 +28,7 @@ def test_every_key_is_read() -> None:
         '[mcp.issues]\ntype = "http"\nurl = "https://x/mcp"\nheaders = { Authorization = "t" }\n'
         '[mcp.local]\ncommand = ["srv"]\nenv = { B = "2" }\n'
         '[engines.claude]\nexecutable = "~/bin/claude"\n[engines.codex]\nexecutable = "codex"\n'
+        '[chat]\ntheme = "dark"\nnotify = "bell"\nkeys = "vi"\nimages = "off"\nundo = false\n'
         '[duet]\nengines = ["codex", "~/bin/mine --acp"]\nroute = "duet"\nprimary = "codex"\nauto_resume = false\n'
         'review = "fix"\nreview_rounds = 3\nmax_turns = 4\nmax_tokens = 5_000\nmax_cost = 2\ntasks = ["~/bin/todo", "--json"]\n'
         "nudge = true\nnudge_cooldown = 0.5\nnudge_max = 6\n"

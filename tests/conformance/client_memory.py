@@ -4,11 +4,11 @@ Each client is a real one; only the process is missing. Faults are on the wire, 
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 
@@ -75,8 +75,23 @@ async def never(request: v1.RequestPermission) -> bool:
     return False
 
 
+class Drives(Protocol):
+    """A client with one connection, driven as a user would."""
+
+    purposes: ClassVar[Collection[str]]
+    """What it can do."""
+
+    def __init__(self, transport: Transport, cwd: Path, broken: Broken) -> None: ...
+
+    async def use(self, purpose: str) -> None:
+        """Do what a purpose names."""
+
+
 class Driver:
     """A user of our library, with one connection."""
+
+    purposes: ClassVar[Collection[str]] = CLIENT_PURPOSES
+    versions: ClassVar[tuple[int, ...]] = (1, 2)
 
     def __init__(self, transport: Transport, cwd: Path, broken: Broken) -> None:
         self.transport = transport
@@ -94,6 +109,7 @@ class Driver:
             files=Files(write=True) if able else None,
             terminals=Terminals() if able else None,
             retry=Retry(()),
+            versions=self.versions,
         )
         async with connecting as agent:
             match purpose:
@@ -165,11 +181,12 @@ class InMemory:
 
     is_process = False
 
-    def __init__(self, broken: Broken | None = None) -> None:
+    def __init__(self, broken: Broken | None = None, driver: type[Drives] = Driver) -> None:
         self.broken = broken or Broken()
+        self.driver = driver
 
     def has(self, purpose: str) -> bool:
-        return purpose in CLIENT_PURPOSES
+        return purpose in self.driver.purposes
 
     async def start(self, purpose: str, cwd: Path, on_start: OnAgentStart) -> Client:
         near, far = memory_pair()
@@ -183,7 +200,7 @@ class InMemory:
             relay = Relay(fault, outer, near)
             ends = [asyncio.create_task(relay.carry(one)) for one in Direction]
             on_start(AgentStart(inner))
-        driver = Driver(far, cwd, self.broken)
+        driver = self.driver(far, cwd, self.broken)
         return Client(driver.use(purpose), fault, ends)
 
 

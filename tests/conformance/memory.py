@@ -47,13 +47,17 @@ class InMemory:
 
     is_process = False
 
-    def __init__(self, fault: Callable[[], Fault] | None = None) -> None:
+    def __init__(
+        self, fault: Callable[[], Fault] | None = None, serve: Callable[[Transport], Any] | None = None
+    ) -> None:
+        """`serve` makes an agent of one end of a connection; the demo, if it is not given."""
         self._fault = fault
+        self._serve = serve
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> Transport:
         near, far = memory_pair()
-        self._keep(Host(Demo()).serve(far))
+        self._keep(Host(Demo()).serve(far) if self._serve is None else self._serve(far))
         if self._fault is None:
             return near
         outer, inner = memory_pair()

@@ -14,6 +14,9 @@ from antiphon.catalogue.agents import start_of
 from antiphon.catalogue.known import KNOWN
 from antiphon.cli.debug.check_run import agent_command
 from antiphon.cli.main import main
+from tests.rows import each_row
+
+ROOT = Path(__file__).parents[2]
 
 PROGRAMS = (
     "gemini",
@@ -132,10 +135,42 @@ def test_the_prompts_that_are_printed_can_be_read_back(tmp_path: Path, capsys: p
     assert dict(Prompts.read(path).words) == {name: words for name, (_, words) in PURPOSES.items()}
 
 
-def test_all_requirements_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--list", "--json"]) == 0
-    for line in capsys.readouterr().out.splitlines():
+LISTED = {
+    ("check",): 240,
+    ("check", "--protocol", "2"): 118,
+    ("check-client",): 152,
+    ("check-client", "--protocol", "2"): 152,
+}
+"""Commands that list their requirements, and how many there are."""
+
+
+@each_row("words", LISTED)
+def test_all_requirements_can_be_listed(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--list", "--json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for line in lines:
         assert {"id", "level", "text", "link", "fix", "needs", "scenario"} == set(json.loads(line))
+    assert len(lines) == LISTED[words]
+
+
+def test_the_pages_name_the_number_of_requirements() -> None:
+    conformance = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+    numbers = list(LISTED.values())
+    assert f"| agent | {numbers[0]} | {numbers[1]} |\n| client | {numbers[2]} | {numbers[3]} |" in conformance
+    for page in ("README.md", "docs/index.md", "docs/understanding/comparison.md"):
+        assert f"{numbers[0]} requirements" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_the_commands_of_a_client_of_version_2_have_purposes_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check-client", "--show-commands", "--protocol", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert "# cancel_call = " in printed and "# two_at_once = " in printed and "set_mode" not in printed
+
+
+@pytest.mark.parametrize("more", [["--list", "--remote"], ["--", "client", "{url}"]])
+def test_clients_on_a_network_are_checked_in_version_1(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check-client", "--protocol", "2", *more]) == 2
+    assert "`--protocol 2` is for clients that start {agent}" in capsys.readouterr().err
 
 
 def test_a_check_that_is_terminated_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from antiphon.conformance.requirements import RequirementStatus
 from antiphon.conformance.results import ConformanceReport
 from antiphon.conformance.shim_socket import ShimSocket
 from antiphon.conformance.suites.client import SUITE
+from antiphon.conformance.suites.client_v2 import CLIENT_SUITE_V2
 from antiphon.local.commands import LocalCommand
 from tests.conformance.memory import under_load
 
@@ -156,6 +157,24 @@ OURS = {
     "resume": [[*RUN, "--session", "song", "--", "hello"], [*RUN, "--session", "song", "--", "again"]],
 }
 """`antiphon run`, as far as it has commands for it."""
+
+
+SEVERAL_V2 = (
+    "introduction", "early-state", "idle-of-others", "failing-work", "refused-prompt", "strange-updates", "cancellation", "settings",
+    "agent-stays",
+)  # fmt: skip
+"""Scenarios of version 2 in which a command can differ from the library, or a process from a task."""
+
+
+@pytest.mark.slow
+async def test_antiphon_run_keeps_everything_of_version_2(tmp_path: Path) -> None:
+    env = {**os.environ, "ANTIPHON_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path)}
+    client = ClientCommands(OURS, signals={"cancel": "INT"}, env=env)
+    options = under_load(ClientCheckOptions(limit=30.0, silence=0.05))
+    report = await check_client(client, options, suite=CLIENT_SUITE_V2, only=SEVERAL_V2, jobs=3)
+    assert failed(report) == {}
+    shown = {one.requirement.id for one in report.results if one.verdict.status is RequirementStatus.PASSED}
+    assert shown >= {"turn.idle-of-others", "errors.turn-status", "cancel.waits", "sessions.option", *PROCESS_FAULTS}
 
 
 @pytest.mark.slow

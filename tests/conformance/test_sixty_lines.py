@@ -57,6 +57,7 @@ async def test_the_agent_of_sixty_lines_is_correct() -> None:
     assert report.is_correct
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("broken", BREAKS, ids=lambda broken: broken.name)
 async def test_what_is_broken_is_found(broken: Break, tmp_path: Path) -> None:
     path = tmp_path / "agent.py"

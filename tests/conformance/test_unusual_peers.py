@@ -14,13 +14,14 @@ from tests.conformance.memory import under_load
 from tests.conformance.plain import WORDS, Plainly
 from tests.conformance.unusual import Store, Traits, Unusual
 from tests.conformance.unusual_client import ClientTraits, Unusually
+from tests.rows import proved_from
 
 OPTIONS = CheckOptions(WORDS, auth="key", limit=2.0, silence=0.02, start=5.0)
 CLIENT_OPTIONS = ClientCheckOptions(
     limit=20.0, silence=0.01
 )  # all scenarios start at once: on a loaded machine the first takes seconds
 
-SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.prove) for seed in range(5, 24))]
+SEEDS = proved_from(3, 24)
 """Of each kind: a few in `make test`, more in `make prove`."""
 
 pytestmark = pytest.mark.slow
@@ -45,7 +46,7 @@ async def test_an_unusual_client_breaks_nothing_that_must_hold(seed: int) -> Non
     assert alarms(report) == {}, traits
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", proved_from(1, 2))
 async def test_a_client_that_ignores_unknown_methods_fails_by_that_and_nothing_else(seed: int) -> None:
     traits = replace(ClientTraits.of(seed), leaves_after=(), knows=lambda method: False)
     report = await check_client(

@@ -1,6 +1,7 @@
 """The doctor's checks as a table: ids, names, limits; a check that fails or hangs is a finding, and the others come through."""
 
 import asyncio
+import importlib.util
 import re
 import threading
 import time
@@ -9,11 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from antiphon.cli.doctor import NAMES
 from antiphon.doctor.checks import PARTS, checks_of, selected
 from antiphon.doctor.configuration import _INSIDE, OURS
 from antiphon.doctor.findings import Check, DoctorContext, Finding, note, ok
-from antiphon.doctor.install import EXTRAS
+from antiphon.doctor.install import EXTRAS, extra
 from antiphon.doctor.runner import run_checks
 from tests.cli.program import ROOT
 
@@ -102,6 +105,16 @@ def test_nothing_is_reached_or_started_unless_asked_for() -> None:
 def test_the_extras_are_those_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert set(EXTRAS) == set(project["optional-dependencies"]) - {"all"}
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_an_extra_is_installed_if_its_packages_can_be_imported(name: str) -> None:
+    try:
+        there = all(importlib.util.find_spec(package) is not None for package in EXTRAS[name])
+    except ModuleNotFoundError:  # not even the package around it
+        there = False
+    (found,) = extra(name, CONTEXT)
+    assert (found.sentence == "installed") is there
 
 
 def test_every_variable_of_ours_is_known() -> None:

@@ -163,7 +163,7 @@ def test_problems_stand_at_the_end_with_what_to_do(machine: Machine) -> None:
     assert done.status == 1 and "✗ Codex login: not signed in" in body
     assert summary.splitlines()[:2] == [
         "✗ Codex login: not signed in",
-        "   hint: `antiphon agent --engine codex --login` signs in, in this terminal; or set CODEX_API_KEY or OPENAI_API_KEY",
+        "   hint: `antiphon agent --engine codex --login` signs in, in this terminal; or set CODEX_API_KEY",
     ]
 
 

@@ -243,7 +243,7 @@ SHOWN = [[], ["--quiet"], ["--json"]]
 
 @pytest.mark.parametrize("more", SHOWN, ids=["plain", "quiet", "json"])
 @pytest.mark.parametrize("name", ["antiphon", "demo"])
-@pytest.mark.parametrize("before", [True, False], ids=["used", "new"])
+@pytest.mark.parametrize("before", [True, pytest.param(False, marks=pytest.mark.prove)], ids=["used", "new"])
 def test_every_form_of_run_reports_that_the_disk_is_full_and_which(
     place: Place, name: str, more: list[str], before: bool
 ) -> None:

@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 from antiphon.errors import Code, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
+from antiphon.transcript.fork_point import fork_meta
 from tests.agent.editor import FULL, Editor, playing
 from tests.duet.fake_engines import FakeEngine, agent_over, state_of
 
 PEOPLE = ("zed", "neovim", "antiphon-chat")
 SCRIPTS = ("antiphon-run", "antiphon-check")
-CLIENTS = (*PEOPLE, *SCRIPTS, None)
+GATEWAY = "antiphon-gateway"
+"""A client of many users: what one of them did last is not for the next one."""
+
+CLIENTS = (*PEOPLE, *SCRIPTS, GATEWAY, None)
 
 
 @pytest.fixture(autouse=True)
@@ -142,6 +146,32 @@ async def test_without_an_earlier_session_continue_is_refused_with_a_message() -
         await editor.prompt(session, "/continue")
         assert "There is no earlier session" in "".join(texts_of(editor, "agent_message_chunk"))
         await asyncio.wait_for(editor.prompt(session, "la"), 20)
+
+
+async def test_a_fork_cut_before_a_prompt_gives_an_engine_that_cannot_cut_a_summary_and_reports_that() -> None:
+    alto = FakeEngine("alto")  # it copies whole sessions only
+    async with playing(agent_over(alto), FULL, name="zed") as editor:
+        source = await editor.open()
+        for text in ("name a river", "name a song", "/help", "name a stone"):
+            await editor.prompt(source, text)
+        fork = v1.ForkSession(source, "/w", meta=fork_meta(["name a song", "/help", "name a stone"]))
+        forked = (await editor.connection.request(m.FORK_SESSION, fork)).session_id
+        await editor.prompt(forked, "go on")
+        assert "name a river" in alto.given[-1] and alto.given[-1].endswith("go on")
+        assert "song" not in alto.given[-1] and "stone" not in alto.given[-1]
+        assert [each["title"] for each in notices(editor)] == ["Alto could not continue its session"]
+        # All of it is left out: a new session, and nothing to report.
+        nothing = v1.ForkSession(source, "/w", meta=fork_meta(["name a river", "name a song", "/help", "name a stone"]))
+        fresh = (await editor.connection.request(m.FORK_SESSION, nothing)).session_id
+        await editor.prompt(fresh, "anew")
+        assert alto.given[-1] == "anew" and len(notices(editor)) == 1
+        with pytest.raises(RequestRefused, match="no such prompt"):
+            await editor.connection.request(m.FORK_SESSION, v1.ForkSession(source, "/w", meta=fork_meta(["never"])))
+        await editor.prompt(source, "and the first")
+        assert alto.given[-1] == "and the first"
+    async with playing(agent_over(alto), FULL, name="zed") as editor:
+        await editor.connection.request(m.LOAD_SESSION, v1.LoadSession(forked, "/w", []))
+        assert texts_of(editor) == ["name a river", "go on"]
 
 
 async def test_a_session_that_had_no_prompt_begins_again_under_its_id_for_a_gateway_alone() -> None:

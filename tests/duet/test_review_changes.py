@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from antiphon.duet import review as looking
-from antiphon.duet import snapshots as running
-from antiphon.duet import snapshots as shadow
 from antiphon.duet.review import TreeChanges, changes, clipped_diff, from_calls, snapshot
 from antiphon.protocol import v1
+from antiphon.snapshots import git as running
+from antiphon.snapshots import git as shadow
 from tests.duet.directories import commit, git, write
 from tests.duet.history.histories import call
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from antiphon.duet import snapshots as folders
 from antiphon.duet.review import changes, snapshot
+from antiphon.snapshots import git as folders
 from tests.duet.directories import write
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")

@@ -215,6 +215,15 @@ def test_a_second_time_there_is_nothing_to_do(home: Home) -> None:
     assert done.stdout == "" and "has it already" in done.stderr
 
 
+def test_undo_without_an_editor_undoes_all_of_them(home: Home) -> None:
+    home.write(SETTINGS)
+    for editor in ("zed", "vscode", "neovim"):
+        home.setup(editor, "--yes")
+    home.setup("--undo", "--yes")
+    assert home.zed.read_bytes() == SETTINGS and home.files == [".config", ".config/zed", ".config/zed/settings.json"]
+    assert "no editor has an entry" in home.setup("--undo", "--yes").stderr
+
+
 def test_engines_stand_beside_each_other_and_one_is_undone(home: Home) -> None:
     home.write(SETTINGS)
     home.setup("zed", "--yes")
@@ -386,7 +395,14 @@ def test_another_file_can_be_named(home: Home) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["--yes"], ["--undo"], ["vi"], ["zed", "--engine", "steam"], ["zed", "--name", " "], ["zed", "--name", "a\nb"]],
+    [
+        ["--yes"],
+        ["--undo", "--name", "Antiphon"],
+        ["vi"],
+        ["zed", "--engine", "steam"],
+        ["zed", "--name", " "],
+        ["zed", "--name", "a\nb"],
+    ],
 )
 def test_words_that_make_no_sense_end_in_a_hint(home: Home, words: list[str]) -> None:
     home.setup(*words, status=2)

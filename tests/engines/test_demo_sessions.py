@@ -16,6 +16,7 @@ from antiphon.errors import Code, ConnectionClosed, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
+from antiphon.transcript.fork_point import fork_meta
 from antiphon.transcript.transcript import fold
 from antiphon.transports.memory import memory_pair
 from antiphon.transports.process import ProcessTransport
@@ -140,6 +141,18 @@ async def test_many_sessions_come_in_pages(workspace: Path) -> None:
         with pytest.raises(RequestRefused) as refused:
             await client.connection.request(m.LIST_SESSIONS, v1.ListSessions(cursor="nonsense"))
         assert refused.value.code == Code.INVALID_PARAMS
+
+
+async def test_a_fork_may_end_before_a_prompt_of_its_source(workspace: Path) -> None:
+    async with demo(workspace) as client:
+        source = await client.new()
+        for text in ("/echo one", "/echo two", "/echo three"):
+            await client.prompt(source, text)
+        fork = v1.ForkSession(source, str(workspace), meta=fork_meta(["/echo two", "/echo three"]))
+        forked = await client.connection.request(m.FORK_SESSION, fork)
+        await client.prompt(forked.session_id, "/echo four")
+        copy, _ = await loaded(client, forked.session_id)
+    assert [text for speaker, text in messages_of(copy) if text.startswith("/")] == ["/echo one", "/echo four"]
 
 
 async def test_a_fork_begins_where_its_source_stands_and_goes_its_own_way(workspace: Path) -> None:

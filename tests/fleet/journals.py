@@ -25,6 +25,8 @@ class CountingBroker:
         """Messages that were read."""
         self.failures: list[Exception | None] = []
         """What the next appends raise; None: nothing."""
+        self.unreadable: Exception | None = None
+        """What all reads of a last message raise."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)
@@ -43,6 +45,8 @@ class CountingBroker:
 
     async def last(self, subject: str) -> Any:
         self.calls.append("last")
+        if self.unreadable is not None:
+            raise self.unreadable
         return await self._broker.last(subject)
 
 

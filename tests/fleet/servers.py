@@ -15,7 +15,7 @@ from pathlib import Path
 from antiphon.fleet.nats.program import find_nats_server
 from tests.limits import limit
 
-__all__ = ["NatsServer", "nats_cluster", "nats_server"]
+__all__ = ["NatsServer", "free_ports", "nats_cluster", "nats_server"]
 
 LOOK = 0.01
 """Seconds between two looks at what a server has done: it writes a file, and says nothing."""
@@ -59,6 +59,7 @@ class NatsServer:
                 f'jetstream {{ store_dir: "{directory / "store"}", {bound}sync_interval: "{sync_interval}" }}'
             )
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_frozen = False
         directory.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -132,11 +133,15 @@ class NatsServer:
 
     def freeze(self) -> None:
         """Stop the process without ending it: its connections stay, and nothing answers."""
+        self._is_frozen = True
         os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)  # its threads go on until each has noticed
 
     def thaw(self) -> None:
-        """Let a frozen process go on."""
-        os.kill(self.pid, signal.SIGCONT)
+        """Let a frozen process go on, if it is there."""
+        if self._is_frozen and self._process is not None:
+            os.kill(self.pid, signal.SIGCONT)
+        self._is_frozen = False
 
     def restart(self) -> None:
         """Start a killed or stopped server again, on its port and with its store."""
@@ -149,9 +154,12 @@ class NatsServer:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _end(self, how: signal.Signals) -> None:
-        process, self._process = self._process, None
+        process, is_frozen = self._process, self._is_frozen
+        self._process, self._is_frozen = None, False
         assert process is not None
         process.send_signal(how)
+        if is_frozen:
+            process.send_signal(signal.SIGCONT)  # else it does not see that it is to end
         process.wait(limit())
 
 
@@ -175,7 +183,7 @@ def nats_cluster(
     `advertise`: whether they send the addresses of the others to clients.
     """
     names = ("a", "b", "c")
-    routes = _free_ports(len(names))
+    routes = free_ports(len(names))
     addresses = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
     with ExitStack() as stack:
         servers = []
@@ -191,7 +199,7 @@ def nats_cluster(
         yield servers
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Return ports that are free now. Routes have to be known before a server starts."""
     with ExitStack() as stack:
         found = [stack.enter_context(socket.socket()) for _ in range(count)]

@@ -34,9 +34,9 @@ class HttpStream:
         if self._left.is_set():
             raise OSError("the client is gone")
         for event in self._parser.feed(bytes(message.get("body", b""))):
-            self.last_id = event.id or self.last_id
             if event.data:
                 self.events.append((event.id, msgspec.json.decode(event.data)))
+        self.last_id = self._parser.last_id or self.last_id  # also of an opening without events
 
     async def cut(self) -> None:
         """Leave in the middle of it."""

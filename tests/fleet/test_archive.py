@@ -6,13 +6,16 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
-from antiphon.fleet.archive import FleetArchive, read_archive
+from antiphon.fleet.archive import ARCHIVE, FleetArchive, read_archive
+from antiphon.fleet.broker import StoredMessage
 from antiphon.fleet.journal import FleetJournal
-from antiphon.fleet.records.formats import events_subject
+from antiphon.fleet.records.formats import RUN, events_subject, name_of
 from antiphon.journal.base import JournalEntry
+from antiphon.store.errors import StoreError
 from tests.fleet.journals import forget_before
 from tests.fleet.row_copies import CopyFleet, RowCopy, copies_in, until_seen
 from tests.limits import limit
@@ -131,3 +134,47 @@ async def test_a_deleted_session_leaves_the_archive(fleet: CopyFleet) -> None:
     await worker.rows.delete(key)
     await until_seen(gateway, key, None)
     assert await gateway.data.journal.read(key) == []
+
+
+async def test_a_session_that_cannot_be_copied_keeps_no_other_from_being_copied(
+    fleet: CopyFleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker, gateway = await fleet.start("w1"), await fleet.start("g1")
+    bad = await turn(worker, "bad", 1)
+    read = gateway.journal.read
+
+    async def broken(key: str, after: int, limit: int) -> list[JournalEntry]:
+        if key == bad:
+            raise ValueError("an error that was not thought of")
+        return await read(key, after, limit)
+
+    archive = FleetArchive(gateway.broker, gateway.data, broken)
+    await until_seen(gateway, bad, "done")
+    await archive.start()
+    try:
+        await archive.idle()
+        good = await turn(worker, "good", 3)
+        await until_seen(gateway, good, "done")
+        row = await gateway.rows.get(good)
+        assert row is not None
+        archive.note(row)
+        await archive.idle()
+        assert await gateway.data.journal.read(good) == entries(3)
+        assert f"session `{bad}` is not archived yet" in caplog.text
+    finally:
+        await archive.close()
+
+
+async def test_a_request_for_archived_events_that_makes_no_sense_is_answered(fleet: CopyFleet) -> None:
+    worker, gateway = await fleet.start("w1"), await fleet.start("g1")
+    async with archive_of(gateway):
+        assert await read_archive(worker.broker, "s", 2**63, 10) == []
+        assert await worker.broker.request(ARCHIVE, b"\xc1", limit()) == msgspec.msgpack.encode([])
+
+
+async def test_events_of_a_format_that_is_no_number_are_damaged(fleet: CopyFleet) -> None:
+    worker = await fleet.start("w1")
+    await worker.broker.append(events_subject("k"), b"", headers={RUN: "x 1 1 0.0 n 1/1 0"})
+    with pytest.raises(StoreError, match="damaged"):
+        await worker.journal.read("k")
+    assert name_of(StoredMessage(events_subject("k"), 1, b"", {RUN: "x"}, 0.0)) == ""

@@ -356,10 +356,10 @@ async def test_messages_go_to_all_that_subscribe_and_to_one_of_a_queue(world: Br
         each.subscribe(f"acp.c.{key}.up", shared[at].append, queue="workers")
         await each.last("acp.s.x.ev")
     for at in range(90):
-        brokers[0].publish(f"acp.c.{key}.up", b"%d" % at, reply="acp.answer")
+        brokers[0].publish(f"acp.c.{key}.up", b"%d" % at, reply="_INBOX.answer")
     await until(lambda: all(len(found) == 90 for found in alone) and sum(map(len, shared)) == 90)
     for found in alone:
-        assert found == [CoreMessage(f"acp.c.{key}.up", b"%d" % at, "acp.answer") for at in range(90)]
+        assert found == [CoreMessage(f"acp.c.{key}.up", b"%d" % at, "_INBOX.answer") for at in range(90)]
     assert all(shared), "each of the queue gets some"
     assert sorted(int(message.data) for found in shared for message in found) == list(range(90))
 

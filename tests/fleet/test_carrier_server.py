@@ -1,12 +1,15 @@
 """Connections that a real NATS server carries: each behaviour once."""
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator, Iterator
 
+import msgspec
 import pytest
 
 from antiphon.errors import LocalProtocolError
-from antiphon.fleet.connection import CarrierLimits
+from antiphon.fleet.carrier import DOWN, OPEN
+from antiphon.fleet.connection import HEAD, PROBE, CarrierLimits
 from antiphon.transports.remote import ConnectionRefused
 from tests.fleet.brokers import NatsWorld, nats_world
 from tests.fleet.carriers import WORKER, Ends, Reader
@@ -127,3 +130,17 @@ async def test_a_thousand_connections_stay_and_each_carries_its_bytes(both: Ends
         await reader.has(len(b"%d\n" % number))
         assert reader.received == b"%d\n" % number
     assert all(end.lost is None for pair in opened for end in pair)
+
+
+async def test_a_long_name_of_a_peer_does_not_end_the_connection_to_the_server(both: Ends) -> None:
+    """The server ends a connection with a line of more than 4,096 bytes, and a name is a part of the subject of the answer."""
+    near, _ = await both.open()
+    for kind in (11, 12):  # ping and pong
+        both.worker.publish(DOWN + both.dialer.name, struct.pack(">BQ", kind, 1) + b"a" * 5000)
+    both.worker.publish(DOWN + both.dialer.name, HEAD.pack(PROBE, b"0" * 16, 0, 0, 0) + b"a" * 5000)
+    opening = {"connection": "00" * 16, "sender": "a" * 5000, "epoch": 1, "granted": 1}
+    answer = await both.gateway.request(OPEN + WORKER, msgspec.json.encode(opening) + b"\n{}", limit())
+    assert b"a wrong name" in answer
+    await both.worker.last("acp.a.nothing")
+    await both.gateway.last("acp.a.nothing")  # behind what was answered
+    assert near.lost is None and await both.open()

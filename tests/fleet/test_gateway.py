@@ -18,6 +18,7 @@ from antiphon.gateway.server.program import OpenGateway, ServeOptions
 from tests.fleet.test_router import ATTACH, load, notices
 from tests.fleet.workers import INTERVAL, LEASE, PlayedWorker, WorkerFleet, worker_fleet
 from tests.gateway.peers import DRIVER, RawClient, ScriptedAgent
+from tests.gateway.second import SecondClient
 from tests.gateway.test_attachments import numbers
 from tests.limits import limit
 from tests.waits import idle, until
@@ -103,6 +104,38 @@ async def test_a_session_of_one_gateway_is_loaded_and_followed_at_another(tmp_pa
         await one_turn(other, worker, session, "more", "c")
         await until(lambda: client.texts == ["a", "b", "more", "c"])
         assert numbers(other) == [*range(1, 10)]
+
+
+async def test_a_client_of_version_2_follows_a_session_from_worker_to_worker(tmp_path: Path) -> None:
+    async with gateways(tmp_path) as here:
+        one = await here.fleet.start("one", agent=agent_named("one"))
+        gateway = await here.gateway()
+        hub: Any = gateway.hub
+        client, plain = SecondClient(hub, DRIVER), await here.client(gateway)
+        here.clients.append(client)
+        assert (await client.initialize())["protocolVersion"] == 2
+        session = await client.new(tmp_path)
+        await plain.request("session/resume", load(session, tmp_path))
+        two = await here.fleet.start("two", agent=agent_named("two"))
+        asked = client.prompt(session, "work")
+        await one.agent.got("session/prompt")
+        one.agent.say(session, "a", "b")
+        await until(lambda: plain.texts == ["work", "a", "b"])
+        here.fleet.server.cut(one.broker)
+        await until(lambda: client.ends)
+        (ended,) = [each for each in client.updates if each.get("state") == "idle"]
+        assert ended["stopReason"] == "error" and "interrupted" in ended["error"]["message"]
+        await one_turn(plain, two, session, "more", "c")
+        await until(lambda: len(client.ends) == 2)
+        assert client.states == ["running", "idle error", "running", "idle end_turn"]
+        said = {text: key for key, text in client.transcript.items()}
+        assert [*said] == ["work", "ab", "more", "c"], "each message once, whichever worker has sent it"
+        assert said["work"] == ("user_message", (await client.response(asked))["result"]["messageId"])
+        late = SecondClient(hub, DRIVER)
+        here.clients.append(late)
+        await late.initialize()
+        await late.resume(session, tmp_path, replayFrom={"type": "start"})
+        assert late.transcript == client.transcript
 
 
 async def test_a_worker_that_is_cut_off_loses_its_session_to_another_and_the_client_sees_each_event_once(

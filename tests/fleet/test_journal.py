@@ -280,6 +280,52 @@ async def test_a_lease_that_is_lost_while_nothing_is_appended_is_noticed(fleet: 
     assert lost == ["s"] and not zombie.claimed and second.claimed
 
 
+async def test_a_lease_that_is_taken_while_the_answer_to_an_append_is_on_its_way_is_noticed(
+    fleet: JournalFleet,
+) -> None:
+    zombie, second = fleet.journal("w1"), fleet.journal("w2")
+    lost: list[str] = []
+    zombie.lost = lost.append
+    lease = await zombie.claim("s")
+    fleet.server.lose_answer(fleet.brokers["w1"], stored=True)
+    fleet.dead.add("w1")
+    first = zombie.append(lease, [b"1"])
+    behind = zombie.append(lease, [b"2"], 1.0)  # of another time: a message of its own
+    await second.claim("s")
+    assert await first == 1, "it came before the claim"
+    with pytest.raises(StaleLease):
+        await behind
+    await until(lambda: lost)
+    assert lost == ["s"] and not zombie.claimed and await texts(second) == [b"1"]
+
+
+async def test_a_lease_of_which_the_queue_is_empty_ends_though_its_last_append_came_first(fleet: JournalFleet) -> None:
+    zombie, second = fleet.journal("w1"), fleet.journal("w2")
+    lost: list[str] = []
+    zombie.lost = lost.append
+    lease = await zombie.claim("s")
+    fleet.server.lose_answer(fleet.brokers["w1"], stored=True)
+    fleet.dead.add("w1")
+    appended = zombie.append(lease, [b"1"])
+    await second.claim("s")
+    assert await appended == 1
+    await until(lambda: lost)
+    assert lost == ["s"] and not zombie.claimed
+
+
+async def test_a_lease_whose_loss_cannot_be_explained_ends_all_the_same(fleet: JournalFleet) -> None:
+    zombie, broker = fleet.counted("w1")
+    second = fleet.journal("w2")
+    lease = await zombie.claim("s")
+    fleet.server.missed = 1.0
+    fleet.dead.add("w1")
+    await second.claim("s")
+    broker.unreadable = AcpError("this key may not read")
+    with pytest.raises(StaleLease):
+        await zombie.append(lease, [b"1"])
+    assert not zombie.claimed
+
+
 async def test_a_session_of_a_worker_that_lives_is_not_taken(fleet: JournalFleet) -> None:
     await fleet.journal("w1").claim("s", by="gateway")
     with pytest.raises(LiveElsewhere) as caught:
@@ -356,11 +402,12 @@ async def test_a_session_without_a_row_cannot_be_claimed_and_nothing_is_left_of_
     assert await fleet.own.last(owner_subject("t")) is None and not journal.claimed
 
 
-async def test_a_claim_begins_behind_the_last_event_even_where_reads_are_old(fleet: JournalFleet) -> None:
+@pytest.mark.parametrize("stale", ["stale", "stale_leader"])
+async def test_a_claim_begins_behind_the_last_event_even_where_reads_are_old(fleet: JournalFleet, stale: str) -> None:
     first = fleet.journal("w1")
     await first.append(await first.claim("s"), [b"1", b"2"])
     fleet.dead.add("w1")
-    fleet.server.stale = 1.0
+    setattr(fleet.server, stale, 1.0)
     second = fleet.journal("w2")
     assert await second.append(await second.claim("s"), [b"3"]) == 3
     assert await second.length("s") == 3

@@ -26,6 +26,7 @@ def play(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 def test_nothing_is_lost_or_doubled_and_a_stale_lease_stores_nothing() -> None:
     if chosen := os.environ.get("ANTIPHON_SCHEDULE"):
         run(scenario, Schedule.read(chosen), limit=5 * LIMIT, logs=False)

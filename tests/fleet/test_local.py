@@ -177,7 +177,9 @@ def test_a_worker_that_is_killed_is_started_again_when_another_has_its_session(t
             "sessionId": session, "prompt": [{"type": "text", "text": "/slow 1000"}]}}))  # fmt: skip
         before = eventually(lambda: fleet.owner(session))
         name = before.rpartition(".")[0]
-        os.kill(fleet.pid(name), signal.SIGKILL)
+        shown = {each["name"]: each["pid"] for each in fleet.status["workers"]}
+        assert shown[before] == fleet.pid(name)
+        os.kill(shown[before], signal.SIGKILL)
         while "method" in (message := json.loads(client.recv(timeout=limit()))) or message["id"] != 2:
             pass
         assert "error" in message, "the turn was interrupted, and the prompt is not sent again"
@@ -245,9 +247,16 @@ def test_a_second_fleet_in_the_same_directory_is_refused(tmp_path: Path) -> None
             r"error: worker-\d did not start: `nosuch` is not a directory\nhint: --root takes",
         ),
         (("up", "--agents", "nosuch"), r"error: worker-\d did not start: there is no agent named `nosuch`\n"),
-        (("status", "--fleet", "nats://127.0.0.1:1"), "error: no broker answers at nats://127.0.0.1:1"),
+        (
+            ("status", "--fleet", "nats://127.0.0.1:1"),
+            "error: no broker answers at nats://127.0.0.1:1: Connection refused\n",
+        ),
+        (
+            ("status", "--fleet", "nats://localhost:1"),
+            "error: no broker answers at nats://localhost:1: Connection refused\n",
+        ),
     ],
-    ids=["no worker", "no such root", "no such agent", "no broker"],
+    ids=["no worker", "no such root", "no such agent", "no broker", "no broker at a name"],
 )
 def test_a_fleet_that_cannot_be_reports_why_and_leaves_nothing(
     tmp_path: Path, words: tuple[str, ...], said: str

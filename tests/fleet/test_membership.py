@@ -129,17 +129,20 @@ def test_a_worker_that_leaves_in_order_is_gone_at_once_and_for_ever() -> None:
     virtually(scenario)
 
 
-def test_a_worker_that_was_started_again_names_the_start_before_it() -> None:
+def test_a_worker_that_was_started_again_names_the_start_before_it_and_no_other_worker() -> None:
     async def scenario(server: SimulatedServer) -> None:
         members = Members(server.connect("gateway"))
-        broker, beating = worker(server, "one-a")
+        broker, beating = worker(server, "one.aaaaaa")
         await members.known()
-        server.cut(broker)  # killed
-        _, again = worker(server, "one-b", replaces="one-a")
+        _, other = worker(server, "other.aaaaaa", replaces="one.aaaaaa")
         await asyncio.sleep(0.01)
-        assert not members.is_alive("one-a") and members.is_alive("one-b"), "before the lease is over"
-        again.leave()
-        beating.leave()
+        assert members.is_alive("one.aaaaaa") and members.is_alive("other.aaaaaa")
+        server.cut(broker)  # killed
+        _, again = worker(server, "one.bbbbbb", replaces="one.aaaaaa")
+        await asyncio.sleep(0.01)
+        assert not members.is_alive("one.aaaaaa") and members.is_alive("one.bbbbbb"), "before the lease is over"
+        for each in (again, other, beating):
+            each.leave()
         members.close()
 
     virtually(scenario)
@@ -190,6 +193,9 @@ def test_a_beat_of_a_newer_version_is_read_without_the_fields_that_are_not_known
         broker.publish(BEAT + "old", msgspec.json.encode({"name": "old"}))
         broker.publish(BEAT + "far", msgspec.json.encode({"name": "far", "format": 3}))
         broker.publish(BEAT + "odd", b"\xff")
+        broker.publish(BEAT + "lies", msgspec.json.encode({"name": "lies", "slots": 0, "used": -1}))
+        broker.publish(BEAT + "big", b'{"name": "big", "slots": 1, "used": 1%b}' % (b"0" * 400))
+        broker.publish(BEAT + "deep", b'{"name": "deep", "colour": %b%b}' % (b"[" * 5000, b"]" * 5000))
         broker.publish(BEAT + "other", msgspec.json.encode({"name": "new", "alive": False}))
         await asyncio.sleep(0.01)
         assert sorted(members.workers) == ["far", "new", "old"]

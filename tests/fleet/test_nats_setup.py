@@ -22,7 +22,9 @@ from antiphon.fleet.broker import BrokerAway
 from antiphon.fleet.errors import BrokerFull, BrokerRefused, BrokerUnfit
 from antiphon.fleet.nats import NatsBroker, connect_broker, server_link, streams
 from antiphon.fleet.nats.keys import new_seed, public_key
-from antiphon.fleet.nats.login import Login, ServerAddress, connect_options, tls_context
+from antiphon.fleet.nats.login import Login, ServerAddress, connect_options, read_address, tls_context
+from antiphon.fleet.nats.server_link import ServerLink
+from antiphon.fleet.nats.wire import WireMessage
 from tests.fleet.servers import NatsServer, nats_cluster, nats_server
 from tests.limits import limit
 from tests.waits import until
@@ -463,6 +465,60 @@ async def test_an_address_with_tls_is_never_used_without(server: NatsServer) -> 
     assert isinstance(error, BrokerRefused) and "no TLS" in error.sentence
     error = await refusal(server.url, tls=ssl.create_default_context())
     assert isinstance(error, BrokerRefused)
+
+
+async def test_what_comes_before_tls_is_not_believed(certificates: Path) -> None:
+    """Send what one on the way could add to the greeting of a server: a message, that we are let in, another server."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificates / "cert.pem", certificates / "key.pem")
+    info = {"version": "2.15.1", "jetstream": True, "tls_required": True, "connect_urls": ["other.example:4222"]}
+    greeting = f"INFO {json.dumps(info)}\r\n".encode()
+    added = {
+        "a message": b"MSG acp.open.a.b 1 5\r\nhello\r\n",
+        "the beginning of one": b"MSG acp.open.a.b 1 9\r\n",
+        "a welcome": b"PONG\r\n",
+        "a welcome and a message": b"PONG\r\nMSG acp.open.a.b 1 5\r\nhello\r\n",
+    }
+    taken: list[WireMessage] = []
+    for what, more in added.items():
+        async with injected(greeting + more, context) as (port, sent):
+            link = ServerLink(
+                [read_address(f"tls://localhost:{port}")], Login(), "test", tls_context(certificates / "cert.pem")
+            )
+            link.subscribe("acp.open.a.b", taken.append)
+            with suppress(AcpError):
+                await link.open()
+            assert (taken, link._discovered) == ([], []), what
+            assert link.since is None or sent[0].startswith(b"CONNECT"), what
+            await link.close()
+
+
+@asynccontextmanager
+async def injected(greeting: bytes, context: ssl.SSLContext) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """Serve a greeting as plain text, and what lets a client in over TLS. Gives the port, and what came encrypted."""
+    sent: list[bytes] = []
+    served: list[asyncio.Event] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(asyncio.Event())
+        with suppress(OSError):
+            writer.write(greeting)
+            await writer.start_tls(context)
+            sent.append(await reader.readline())
+            writer.write(b"PONG\r\n")
+            await reader.read()
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+        served[-1].set()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], sent
+    finally:
+        server.close()
+        for each in served:
+            await each.wait()
 
 
 @pytest.mark.parametrize("address", ["http://x", "nats://", "nats://x:port", "", "ws://x:80"])

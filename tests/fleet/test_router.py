@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from antiphon.fleet.gateway import router
+from antiphon.fleet.owner import Hello
 from antiphon.gateway.base import AccessRole, Principal
+from antiphon.transports.base import Transport
 from tests.fleet.hubs import MemoryFleet, fleet
 from tests.gateway.peers import RawClient
 from tests.gateway.test_attachments import numbers
@@ -391,6 +393,30 @@ async def test_a_client_has_a_limited_number_of_links(tmp_path: Path, monkeypatc
         await client.request("session/close", {"sessionId": first})
         await until(lambda: here.hub.counts()["links"] == 2)
         await client.new(tmp_path)
+
+
+async def test_a_client_that_asks_for_many_sessions_at_once_connects_to_a_few_workers_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(router, "OPENED_AT_ONCE", 2)
+    async with fleet(tmp_path, "one") as here:
+        client = await here.client()
+        connect, under_way, most = here.hub.routes.connect, 0, 0
+
+        async def counted(worker: str, hello: Hello) -> Transport:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            try:
+                return await connect(worker, hello)
+            finally:
+                under_way -= 1
+
+        monkeypatch.setattr(here.hub.routes, "connect", counted)
+        asked = [client.begin(ATTACH, {"sessionId": f"nothing-{number}"}) for number in range(20)]
+        for id in asked:
+            assert "no session" in (await client.response(id))["error"]["message"]
+        assert most == 2
 
 
 async def test_a_client_that_does_not_read_stops_its_links(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class _RowWorld:
         await copy.journal.release(lease)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.prove) for seed in range(3, 12))])
 async def test_copies_agree_with_the_broker_and_nothing_is_left_of_deleted_sessions(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     async with asyncio.timeout(limit(120)), copies_in(tmp_path, seed) as fleet:

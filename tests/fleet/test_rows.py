@@ -24,7 +24,9 @@ from antiphon.fleet.records.replica import RowReplica
 from antiphon.fleet.rows import FleetRows
 from antiphon.gateway.base import GatewaySession, GatewaySessions, SearchableText, SessionQuery
 from antiphon.gateway.data import GatewayData
+from antiphon.gateway.settings import HubSettings
 from antiphon.journal.base import StaleLease
+from antiphon.journal.owner import SessionHome
 from antiphon.store.errors import NoSuchSession
 from tests.fleet.row_copies import CopyFleet, RowCopy, copies_in, until_equal, until_seen
 from tests.limits import limit
@@ -145,13 +147,39 @@ async def test_fields_of_a_newer_version_are_kept_when_a_row_is_written_again(fl
     assert (found["title"], found["colour"], found["owner"], found["version"]) == ("New", {"hue": 7}, "", 1)
 
 
-async def test_a_row_that_cannot_be_read_is_left_out(fleet: CopyFleet) -> None:
+DAMAGED = {
+    "cut": b"{",
+    "another type": b'{"agent": 7}',
+    "no text": b'{"agent": "demo", "session_id": "\xff"}',
+    "nested": b'{"agent": "demo", "session_id": "s", "state": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+    "a state that is no object": b'{"agent": "demo", "session_id": "s", "state": []}',
+    "a large number": b'{"agent": "demo", "session_id": "s", "born": 9223372036854775808}',
+    "a large turn": b'{"agent": "demo", "session_id": "s", "turn_after": 9223372036854775808}',
+}
+
+
+@pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
+async def test_a_row_that_cannot_be_read_is_left_out(fleet: CopyFleet, data: bytes) -> None:
     worker = await fleet.start("w1")
-    await worker.broker.append(row_subject("0" * 32), b"{")
-    await worker.broker.append(row_subject("1" * 32), b'{"agent": 7}')
+    await worker.broker.append(row_subject("0" * 32), data)
     row, _ = await worker.begin("a1")
     gateway = await fleet.start("g1")
     assert [*await gateway.archived()] == [row.key]
+    later, _ = await worker.begin("a2")
+    await until_seen(gateway, later.key, "")
+
+
+async def test_a_row_with_settings_that_the_broker_does_not_take_is_stored_without_them(fleet: CopyFleet) -> None:
+    fleet.server.max_payload = 4096
+    worker, gateway = await fleet.start("w1"), await fleet.start("g1")
+    row, lease = await worker.begin("a1")
+    state = msgspec.json.encode({"configOptions": ["x" * 5000], "modes": {"currentModeId": "m"}})
+    worker.rows.save(replace(row, title="Runs", turn="t1", state=state))
+    assert await worker.journal.append(lease, [b"1"]) == 1
+    await until_seen(gateway, row.key, "Runs")
+    found = await gateway.rows.get(row.key)
+    assert found is not None and found.turn == "t1" and found == await worker.rows.get(row.key)
+    assert msgspec.json.decode(found.state) == {"modes": {"currentModeId": "m"}}
 
 
 async def test_a_new_row_of_which_it_is_not_known_whether_it_was_stored_is_deleted_again(
@@ -470,3 +498,21 @@ async def test_a_copy_that_was_away_until_a_deletion_was_forgotten_is_made_anew(
     assert await gateway.archived() == {kept.key: False} and gateway.removed == [(gone.key, "demo", "a2")]
     await gateway.rows._read(is_begin=True)
     assert gateway.changed == [(gone.key, None)], "it is read from the beginning once"
+
+
+async def test_a_lease_whose_loss_no_message_has_told_is_looked_at_when_the_row_of_the_next_owner_is_read(
+    fleet: CopyFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_module, "READ_AGAIN", 0.05)
+    monkeypatch.setattr(rows_module, "READ_INTERVAL", 0.05)
+    zombie, second = await fleet.start("w1"), await fleet.start("w2")
+    row, _ = await zombie.begin("a1")
+    fleet.dead.add("w1")
+    fleet.server.missed = 1.0
+    lease = await second.journal.claim(row.key)
+    settings = HubSettings()
+    settings.home = SessionHome("w2", "there")
+    second.rows.save(replace(row, state=settings.stored()))
+    await second.journal.append(lease, [b"1"])
+    await until(lambda: zombie.lost)
+    assert zombie.lost == [row.key] and not zombie.journal.claimed and second.journal.claimed

@@ -103,7 +103,7 @@ async def owner(here: ServedFleet, workers: list[WorkerProcess]) -> WorkerProces
     return next(each for each in workers if each.name == name)
 
 
-@pytest.mark.parametrize("scheme", ["ws", "http"])
+@pytest.mark.parametrize("scheme", ["ws", pytest.param("http", marks=pytest.mark.prove)])
 async def test_a_worker_that_is_killed_in_a_turn_costs_a_client_of_a_gateway_no_event(
     tmp_path: Path, scheme: str
 ) -> None:
@@ -124,6 +124,7 @@ async def test_a_worker_that_is_killed_in_a_turn_costs_a_client_of_a_gateway_no_
         assert numbers(client) == [*range(1, len(stored) + 1)]
 
 
+@pytest.mark.prove
 async def test_a_gateway_that_is_killed_costs_its_client_no_event(tmp_path: Path) -> None:
     async with served(tmp_path) as here:
         await here.fleet.start("one")
@@ -160,6 +161,7 @@ async def test_a_broker_that_is_started_again_costs_a_client_no_event(tmp_path: 
         assert not client.is_lost
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("scheme", ["ws", "http"])
 @pytest.mark.parametrize("purpose", ["prompt", "cancel"])
 async def test_the_official_client_works_with_a_fleet(tmp_path: Path, scheme: str, purpose: str) -> None:
@@ -177,7 +179,7 @@ async def test_the_official_client_works_with_a_fleet(tmp_path: Path, scheme: st
             _, errors = await process.communicate()
         assert process.returncode == 0, errors.decode()
         stored = await here.fleet.stored(await here.fleet.key())
-        assert any(event.startswith(b"E") for event in stored)
+        assert any(event.startswith(b"E") for event in stored), stored
 
 
 async def test_a_gateway_that_is_told_to_end_ends_at_once_and_turns_go_on(tmp_path: Path) -> None:
@@ -228,3 +230,39 @@ async def test_a_gateway_without_workers_starts_and_finds_those_that_come(tmp_pa
         assert len((await named.request("session/list", {}))["sessions"]) == 1
         with pytest.raises(ConnectionClosed):
             await RemoteAddress(url.replace("/acp", "/agents/other/acp"), token=gateway.token, plaintext=True).open()
+
+
+async def control(here: ServedFleet, data: str, *words: str) -> tuple[int, str, str]:
+    """Run a subcommand of `antiphon serve` with the data of a gateway; return its status and what it prints."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "antiphon", "serve", *words, "--data", str(here.fleet.directory / data)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "ANTIPHON_STATE_DIR": str(here.fleet.directory / "state")},
+    )
+    out, errors = await process.communicate()
+    return process.returncode or 0, out.decode().strip(), errors.decode()
+
+
+@pytest.mark.prove
+async def test_tokens_of_a_fleet_are_made_and_listed_while_no_gateway_runs(tmp_path: Path) -> None:
+    async with served(tmp_path) as here:
+        first = await here.gateway("first")
+        first.process.terminate()
+        await first.process.wait()
+        status, _, errors = await control(here, "data-first", "tokens")
+        assert status != 0 and "--fleet URL" in errors and "one of a fleet" in errors
+        at = ("--fleet", here.fleet.server.url)
+        status, secret, errors = await control(here, "data-first", *at, "tokens", "--create", "phone")
+        assert status == 0, errors
+        listed = (await control(here, "data-of-an-admin", *at, "tokens"))[1]  # on a machine that never had a gateway
+        assert "phone" in listed
+        second = await here.gateway("second")
+        url = f"{second.url.replace('http', 'ws', 1)}/acp"
+        transport = await RemoteAddress(url, token=secret, plaintext=True).open()
+        await transport.close()
+        number = next(line.split()[0] for line in listed.splitlines() if "phone" in line)
+        second.process.terminate()
+        await second.process.wait()
+        assert "revoked" in (await control(here, "data-second", *at, "tokens", "--revoke", number))[1]
+        assert "phone" not in (await control(here, "data-first", *at, "tokens"))[1]

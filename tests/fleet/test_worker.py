@@ -12,13 +12,14 @@ import pytest
 from antiphon.errors import AcpError
 from antiphon.fleet.control import WorkerControl, WorkerRequest
 from antiphon.fleet.owner import Hello, placement_of
-from antiphon.fleet.worker.summaries import SessionSummaries
+from antiphon.fleet.records.formats import owner_subject
+from antiphon.fleet.worker.summaries import STATE, UNKNOWN_KEPT, LiveSummary, SessionSummaries, StateMessage
 from antiphon.fleet.worker.worker import NAME_FILE
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.journal.owner import NoOwner, Placement
 from antiphon.transports.base import Transport
 from antiphon.transports.process import ProcessTransport
-from tests.fleet.workers import LEASE, PlayedWorker, WorkerFleet, worker_fleet
+from tests.fleet.workers import INTERVAL, LEASE, PlayedWorker, WorkerFleet, worker_fleet
 from tests.gateway.peers import DRIVER, QUICK, RawClient, ScriptedAgent, demo
 from tests.gateway.test_attachments import numbers
 from tests.gateway.test_moves import events, notices
@@ -136,6 +137,18 @@ async def test_the_sessions_of_a_dead_worker_are_shared_among_the_others(fleet: 
         assert sum(event.startswith(b"M") for event in await fleet.events(key)) == 1
 
 
+@pytest.mark.parametrize("data", [b"{", b'{"worker": "\xff"}'], ids=["cut", "no text"])
+async def test_a_damaged_record_of_an_owner_keeps_no_other_session_from_being_taken(
+    fleet: WorkerFleet, data: bytes
+) -> None:
+    one, two = await fleet.start("one"), await fleet.start("two")
+    client = await fleet.client(one)
+    session = await client.new(fleet.directory)
+    await two.broker.append(owner_subject("0" * 32), data)
+    fleet.server.cut(one.broker)
+    await until(lambda: two.session(session) is not None)
+
+
 async def test_a_worker_that_is_started_again_takes_its_sessions_back_before_its_lease_is_over(
     fleet: WorkerFleet,
 ) -> None:
@@ -146,7 +159,7 @@ async def test_a_worker_that_is_started_again_takes_its_sessions_back_before_its
     directory = fleet.directory / "data" / "again"
     directory.mkdir()
     (directory / NAME_FILE).write_bytes(msgspec.json.encode({"name": one.name}))
-    again = await fleet.start("again")
+    again = await fleet.start("one", data="again")
     assert not fleet.members.is_alive(one.name), "before the lease is over"
     await until(lambda: again.session(session) is not None)
     assert two.session(session) is None and await fleet.owner.find(key) == again.name
@@ -174,6 +187,34 @@ async def test_a_session_whose_directory_is_on_one_machine_waits_for_it_and_says
         neighbour = await fleet.start("neighbour")
         await until(lambda: neighbour.session(session) is not None)
         await until(lambda: elsewhere.worker.orphans.waiting == 0)
+        fleet.server.mend(one.broker)
+
+
+@pytest.mark.slow
+async def test_records_are_not_read_again_and_again_while_a_session_waits(
+    fleet: WorkerFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = await fleet.start("elsewhere", host="there")
+    client, _, _ = await running(fleet, elsewhere)
+    async with fleet.running("one") as one:
+        await running(fleet, one)
+        fleet.server.cut(one.broker)
+        await until(lambda: elsewhere.worker.orphans.waiting == 1)
+        looks: list[str] = []
+        lasts = elsewhere.broker.lasts
+
+        async def counted(pattern: str) -> Any:
+            looks.append(pattern)
+            return await lasts(pattern)
+
+        monkeypatch.setattr(elsewhere.broker, "lasts", counted)
+        beats = elsewhere.worker.heartbeat._count
+        await until(lambda: elsewhere.worker.heartbeat._count > beats + 3 * LEASE / INTERVAL)
+        await client.transport.close()  # its beats differ from now on
+        await until(lambda: not elsewhere.worker.hub.counts()["clients"])
+        beats = elsewhere.worker.heartbeat._count
+        await until(lambda: elsewhere.worker.heartbeat._count > beats + LEASE / INTERVAL)
+        assert len(looks) <= 1, "one look may have been under way"
         fleet.server.mend(one.broker)
 
 
@@ -350,6 +391,21 @@ async def test_gateways_learn_which_sessions_run_and_wait(fleet: WorkerFleet) ->
         each.close()
 
 
+async def test_the_summaries_of_workers_that_never_send_a_beat_are_not_all_kept(fleet: WorkerFleet) -> None:
+    one = await fleet.start("one")
+    summaries = SessionSummaries(fleet.broker, fleet.members)
+    _, _, key = await running(fleet, one)
+    await until(lambda: summaries.get(key) is not None)
+    for number in range(10 * UNKNOWN_KEPT):
+        name = f"unknown.{number}"
+        message = StateMessage(name, {f"session-{number}": LiveSummary(1, 0, is_running=True)})
+        one.broker.publish(STATE + name, msgspec.json.encode(message))
+    await until(lambda: summaries.get(f"session-{10 * UNKNOWN_KEPT - 1}") is not None)
+    kept = [number for number in range(10 * UNKNOWN_KEPT) if summaries.get(f"session-{number}") is not None]
+    assert kept == [*range(9 * UNKNOWN_KEPT, 10 * UNKNOWN_KEPT)] and summaries.get(key) is not None
+    summaries.close()
+
+
 async def test_the_prompts_of_a_revoked_token_that_wait_are_dropped_at_every_worker(fleet: WorkerFleet) -> None:
     one = await fleet.start("one")
     client, session, _ = await running(fleet, one)
@@ -373,7 +429,8 @@ async def test_a_worker_says_how_it_is(fleet: WorkerFleet) -> None:
     with pytest.raises(AcpError, match="does not know `dance`"):
         await control.ask(one.name, WorkerRequest("dance"))
     assert await control.has_directories(one.name, [str(fleet.directory)])
-    assert not await control.has_directories(one.name, [str(fleet.directory / "no")])
+    for missing in ("no", "a\0b", "a" * 10_000):
+        assert not await control.has_directories(one.name, [str(fleet.directory / missing)])
     (fleet.directory / "site").mkdir()
     listed = await control.ask(one.name, WorkerRequest("list", (str(fleet.directory),)))
     assert listed["path"] == str(fleet.directory) and "site" in msgspec.convert(listed["directories"], list[str])
@@ -393,7 +450,14 @@ async def test_a_new_session_is_placed_where_its_directory_exists(fleet: WorkerF
     wanted = Placement("demo", str(fleet.directory / "site"))
     one.worker.answers["directories"] = nothing
     assert (await fleet.owner.place(wanted)).name == two.name
-    two.worker.answers["directories"] = nothing
+
+    async def broken(request: WorkerRequest) -> dict[str, object]:
+        raise AcpError("the disk of this machine cannot be read")
+
+    one.worker.answers["directories"] = broken
+    for _ in range(3):
+        assert (await fleet.owner.place(wanted)).name == two.name
+    one.worker.answers["directories"] = two.worker.answers["directories"] = nothing
     with pytest.raises(NoOwner, match="does not exist at any of"):
         await fleet.owner.place(wanted)
 
@@ -476,3 +540,13 @@ async def test_an_agent_whose_sessions_no_other_worker_can_take_goes_on_without_
     neighbour = await fleet.start("neighbour")
     await until(lambda: one.worker.isolation is not None and one.worker.isolation._may_move(one.session(session)))
     assert two.name and neighbour.name and isinstance(one.agent, ScriptedAgent)
+
+
+async def test_two_sessions_go_to_two_workers_while_the_first_is_being_opened(fleet: WorkerFleet) -> None:
+    one, two = await fleet.start("one"), await fleet.start("two")
+    placement = Placement("demo", str(fleet.directory))
+    first = await fleet.owner.place(placement)
+    beats = {each.name: each.beat for each in fleet.members.workers.values()}
+    await until(lambda: all(each.beat > beats[each.name] for each in fleet.members.workers.values()))
+    second = await fleet.owner.place(placement)  # the beats that came meanwhile do not have the first one
+    assert {first.name, second.name} == {one.name, two.name}

@@ -15,6 +15,7 @@ import pytest
 from antiphon.fleet.access.audit import AuditReceiver
 from antiphon.fleet.carrier import CarrierDialer
 from antiphon.fleet.control import WorkerControl, WorkerRequest
+from antiphon.fleet.credentials import make_credentials
 from antiphon.fleet.membership import Members
 from antiphon.fleet.nats import connect_broker
 from antiphon.fleet.owner import FleetOwner, Hello
@@ -285,6 +286,7 @@ async def test_a_second_signal_ends_a_worker_at_once(fleet: RealFleet) -> None:
     assert "the worker was stopped" in events(again, "turn_ended")[0]["error"]["message"]
 
 
+@pytest.mark.prove
 async def test_a_broker_that_is_killed_and_started_again_costs_no_event(fleet: RealFleet) -> None:
     one = await fleet.start("one")
     client, session, _ = await fleet.prompted(one, "/slow 60")
@@ -300,3 +302,13 @@ async def test_a_broker_that_is_killed_and_started_again_costs_no_event(fleet: R
     assert numbers(again) == list(range(1, len(await fleet.stored(key)) + 1))
     pieces = [text for text in again.texts if text.strip().rstrip("…").isdigit()]
     assert len(pieces) == len(set(pieces))
+
+
+async def test_the_key_of_a_worker_is_not_served_where_a_root_is_above_it(fleet: RealFleet) -> None:
+    (code := fleet.directory / "code").mkdir()
+    (code / "one.txt").write_text("harmless", encoding="utf-8")
+    key = make_credentials(code, workers=["one"]).workers["one"]
+    client = await fleet.client(await fleet.start("one", "--credentials", str(key)))
+    session = await client.new(code)
+    found = await client.request("_antiphon/session/files", {"sessionId": session, "query": "one"})
+    assert [each["path"] for each in found["files"]] == ["one.txt"]

@@ -217,6 +217,7 @@ def check_turns(events: list[bytes]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.parametrize("seed", [int(CHOSEN)] if CHOSEN else range(SEEDS))
 async def test_nothing_is_lost_and_nothing_is_done_twice_whatever_becomes_of_workers(seed: int, tmp_path: Path) -> None:
     await play(tmp_path, seed)

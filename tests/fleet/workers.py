@@ -43,12 +43,15 @@ class PlayedWorker:
 class WorkerFleet:
     """A broker, workers, and a gateway's view of them."""
 
-    def __init__(self, directory: Path, server: SimulatedServer, stack: AsyncExitStack) -> None:
+    def __init__(
+        self, directory: Path, server: Any, stack: AsyncExitStack, lease: float = LEASE, interval: float = INTERVAL
+    ) -> None:
         self.directory = directory
         self.server = server
         self._stack = stack
         self.broker = server.connect("gateway")
-        self.members = Members(self.broker, LEASE, INTERVAL)
+        self._times = {"lease": lease, "interval": interval}
+        self.members = Members(self.broker, lease, interval)
         self.dialer = CarrierDialer(self.broker)
         self.owner = FleetOwner(self.broker, self.members, self.dialer)
         self.clients: list[RawClient] = []
@@ -64,16 +67,17 @@ class WorkerFleet:
         source: AgentSource | None = None,
         limits: HubLimits = QUICK,
         broker: Broker | None = None,
+        data: str = "",
         **options: Any,
     ) -> AsyncIterator[PlayedWorker]:
-        """Run a worker as long as the block lasts."""
+        """Run a worker as long as the block lasts. `data` is the name of its data directory, if that is another one."""
         agent = agent or ScriptedAgent()
-        connection: Any = broker or self.server.connect(name)
-        given = {"roots": (str(self.directory),), "lease": LEASE, "interval": INTERVAL, "drain": 5.0, **options}
+        connection: Any = broker or self.server.connect(data or name)
+        given = {"roots": (str(self.directory),), "drain": 5.0, **self._times, **options}
         chosen = WorkerOptions(name, host, limits=limits, **given)
         async with (
-            GatewayData.open(self.directory / "data" / name) as data,
-            FleetWorker(connection, data, {"demo": source or agent.start}, chosen) as worker,
+            GatewayData.open(self.directory / "data" / (data or name)) as opened,
+            FleetWorker(connection, opened, {"demo": source or agent.start}, chosen) as worker,
         ):
             await until(lambda: worker.name in self.members.workers)
             self.connections.append(connection)
@@ -114,13 +118,13 @@ class WorkerFleet:
 
 @asynccontextmanager
 async def worker_fleet(
-    directory: Path, change: Callable[[SimulatedServer], None] = lambda server: None
+    directory: Path, change: Callable[[Any], None] = lambda server: None, *, server: Any = None, **times: float
 ) -> AsyncIterator[WorkerFleet]:
-    """Give a fleet without workers."""
-    server = SimulatedServer()
+    """Give a fleet without workers, with a simulated server unless another one is given."""
+    server = server or SimulatedServer()
     change(server)
     async with AsyncExitStack() as stack:
-        fleet = WorkerFleet(directory, server, stack)
+        fleet = WorkerFleet(directory, server, stack, **times)
         try:
             yield fleet
         finally:

@@ -1,7 +1,7 @@
 """An agent that does what its prompt says: a prompt `[{"method": …, "params": …}]` is sent to the client as requests of the agent.
 
 The responses of the client come back as the text of a message. A `{"line": …}` among them is written as it is. The prompt `environment` returns the agent's own, `opened` the params of
-the last `session/new`, and `flood` more than a client reads at once.
+the last `session/new`, `notified` the notifications that it got, and `flood` more than a client reads at once.
 """
 
 import json
@@ -59,6 +59,7 @@ def prompted(session: str, text: str) -> str:
 
 def main() -> None:
     opened: list[dict[str, Any]] = []
+    notified: list[str] = []
     while True:
         message = received()
         params = message.get("params", {})
@@ -72,13 +73,14 @@ def main() -> None:
             case "session/prompt":
                 session = params["sessionId"]
                 text = params["prompt"][0]["text"]
-                text = json.dumps(opened[-1]) if text == "opened" else prompted(session, text)
+                shown = {"opened": opened[-1], "notified": notified}
+                text = json.dumps(shown[text]) if text in shown else prompted(session, text)
                 show(session, text)
                 send({"id": message["id"], "result": {"stopReason": "end_turn"}})
             case _ if "id" in message and "method" in message:
                 send({"id": message["id"], "error": {"code": -32601, "message": "Method not found"}})
-            case _:
-                pass
+            case method:
+                notified.append(str(method))
 
 
 if __name__ == "__main__":

@@ -99,6 +99,60 @@ def notification_in_the_place_of_a_request(gateway: Gateway) -> bool:
                 return "/bin/evil" in str(content["text"])
 
 
+# The same in version 2, which is translated before the gateway looks at it.
+
+
+def opened_in_version_2(gateway: Gateway, params: str) -> str:
+    """Open a session with params as they are written, and return those that the agent got; empty if it got none."""
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=2, info={"name": "x", "version": "1"})
+        cwd = json.dumps(str(gateway.directory / "root"))
+        opened.send(f'{{"jsonrpc":"2.0","id":1,"method":"session/new","params":{{"cwd":{cwd},{params}}}}}')
+        made = json.loads(opened.recv(timeout=limit()))
+        if "result" not in made:
+            return ""
+        prompt = {"sessionId": made["result"]["sessionId"], "prompt": [{"type": "text", "text": "opened"}]}
+        opened.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": prompt}))
+        while True:
+            update = json.loads(opened.recv(timeout=limit())).get("params", {}).get("update", {})
+            if update.get("sessionUpdate") == "agent_message_chunk":
+                return str(update["content"]["text"])
+
+
+def program_of_a_client_of_version_2(gateway: Gateway) -> bool:
+    server = '[{"type":"stdio","name":"x","command":"/bin/evil"}]'
+    return "/bin/evil" in opened_in_version_2(gateway, f'"mcpServers":{server}')
+
+
+def server_inside_our_network_in_version_2(gateway: Gateway) -> bool:
+    server = '[{"type":"http","name":"x","url":"http://169.254.169.254/latest"}]'
+    return "169.254.169.254" in opened_in_version_2(gateway, f'"mcpServers":{server}')
+
+
+def settings_in_meta_of_version_2(gateway: Gateway) -> bool:
+    meta = '{"claudeCode":{"options":{"extraArgs":{"settings":"evil"}}}}'
+    return "evil" in opened_in_version_2(gateway, f'"_meta":{meta}')
+
+
+def key_that_is_repeated_in_version_2(gateway: Gateway) -> bool:
+    return bool(opened_in_version_2(gateway, '"x":{"y":1,"y":2}'))
+
+
+def notification_of_version_2_in_the_place_of_a_request(gateway: Gateway) -> bool:
+    """Whether an agent that looks at the method alone would sign out for everyone."""
+    made = gateway.admin(action="create token", name="mallory", role="drive")
+    with gateway.open_socket({"Authorization": f"Bearer {made['secret']}"}) as opened:
+        call(opened, 0, "initialize", protocolVersion=2, info={"name": "x", "version": "1"})
+        session = call(opened, 1, "session/new", cwd=str(gateway.directory / "root"))["result"]["sessionId"]
+        opened.send(json.dumps({"jsonrpc": "2.0", "method": "auth/logout", "params": {}}))
+        asked = {"sessionId": session, "prompt": [{"type": "text", "text": "notified"}]}
+        opened.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": asked}))
+        while True:
+            update = json.loads(opened.recv(timeout=limit())).get("params", {}).get("update", {})
+            if update.get("sessionUpdate") == "agent_message_chunk":
+                return "auth/logout" in str(update["content"]["text"])
+
+
 # One token against another.
 
 
@@ -122,6 +176,11 @@ def changing_the_providers_of_the_agent(gateway: Gateway) -> bool:
     return (
         refused_to_a_driver(gateway, "providers/set", id="main", apiType="x", baseUrl="http://evil.example") == -32601
     )
+
+
+def signing_in_by_the_method_of_version_2(gateway: Gateway) -> bool:
+    """Whether it reaches the agent, which may speak both versions."""
+    return refused_to_a_driver(gateway, "auth/login", methodId="account") == -32601
 
 
 # An agent that uses what the gateway does for it.
@@ -233,8 +292,14 @@ INNER: Final = [
     Attack("check_spelling", key_as_the_python_sdk_calls_its_field),
     Attack("check_spelling", key_that_is_repeated),
     Attack("REQUESTS", notification_in_the_place_of_a_request),
+    Attack("reduced_opening", program_of_a_client_of_version_2),
+    Attack("reduced_opening", server_inside_our_network_in_version_2),
+    Attack("reduced_opening", settings_in_meta_of_version_2),
+    Attack("check_spelling", key_that_is_repeated_in_version_2),
+    Attack("REQUESTS", notification_of_version_2_in_the_place_of_a_request),
     Attack("owner of a session", deleting_the_session_of_another),
     Attack("WHOLE_AGENT", changing_the_providers_of_the_agent),
+    Attack("WHOLE_AGENT", signing_in_by_the_method_of_version_2),
     Attack("why_closed", agent_reads_the_token),
     Attack("why_closed", agent_reads_the_token_behind_a_link),
     Attack("why_closed", agent_writes_our_config),

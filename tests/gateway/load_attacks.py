@@ -40,17 +40,21 @@ def answered_meanwhile(busy: ClientConnection, other: ClientConnection) -> int:
     return SERVED
 
 
-def frame_of_many_messages(gateway: Gateway) -> bool:
+def frame_of_many_messages(gateway: Gateway, version: int = 1) -> bool:
     """Whether one client that may only watch keeps all others waiting with one frame."""
     with gateway.open_socket(token_of(gateway, "watch")[1]) as busy, gateway.open_socket() as other:
-        for opened in (busy, other):
-            call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        call(other, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        call(busy, 0, "initialize", protocolVersion=version, info={"name": "x", "version": "1"})
         first, last = (
             json.dumps({"jsonrpc": "2.0", "id": id, "method": "initialize"}) + "\n" for id in (1, 2)
         )  # refused
         busy.send(first + LINE * 120_000 + last)
         busy.recv(timeout=limit())  # to the first: from now on the frame is handled
         return answered_meanwhile(busy, other) < SERVED
+
+
+def frame_of_many_messages_of_version_2(gateway: Gateway) -> bool:
+    return frame_of_many_messages(gateway, 2)
 
 
 def message_of_many_parts(gateway: Gateway) -> bool:
@@ -234,6 +238,7 @@ def agent_that_speaks_as_the_gateway_in_a_second_method(gateway: Gateway) -> boo
 
 LOAD: Final = [
     Attack("SLICE", frame_of_many_messages),
+    Attack("SLICE", frame_of_many_messages_of_version_2),
     Attack("has_too_many_parts", message_of_many_parts),
     Attack("is_too_long", path_that_is_followed_for_long),
     Attack("DIRECTORIES", many_directories),

@@ -168,6 +168,19 @@ async def test_a_fork_has_the_history_of_its_source(tmp_path: Path) -> None:
         assert other.texts == ["hello", "one"]
 
 
+async def test_a_fork_that_ends_before_a_prompt_is_neither_offered_nor_made(tmp_path: Path) -> None:
+    async with stage(tmp_path) as place:
+        place.agent.capabilities = {"sessionCapabilities": {"fork": {"_meta": {"antiphon": {"dropped": True}}}}}
+        client = await place.client()
+        offered = next(each for each in client.messages if "agentCapabilities" in each.get("result", {}))
+        assert offered["result"]["agentCapabilities"]["sessionCapabilities"]["fork"] == {}
+        session = await client.new(tmp_path)
+        fork = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
+        error = await client.refused("session/fork", fork | {"_meta": {"antiphon": {"dropped": ["hello"]}}})
+        assert error["code"] == -32602 and "forks whole sessions" in error["message"]
+        assert not place.agent.received("session/fork")
+
+
 @pytest.mark.parametrize("renamed", [False, True])
 async def test_a_fork_is_called_like_its_source(tmp_path: Path, renamed: bool) -> None:
     async with stage(tmp_path) as place:

@@ -12,6 +12,7 @@ import pytest
 from websockets.sync.client import ClientConnection
 
 from antiphon.gateway.clients.dialect import OpenCodeDialect
+from antiphon.rpc.envelope import Request
 from tests.gateway.peers import RawClient, Stage, demo, stage
 from tests.gateway.processes import Gateway, running
 from tests.gateway.test_turns import end
@@ -236,6 +237,24 @@ async def test_only_words_of_the_agent_become_its_text_and_unknown_fields_stay(t
         ]  # fmt: skip
         assert got[3]["toolCall"] == {"toolCallId": "c", "content": [], "diff": {"path": "/a", "newContent": "n"}}
         assert got[4]["currentModeId"] == "plan"
+
+
+def test_the_end_of_a_turn_does_not_cut_the_message_of_another_session() -> None:
+    dialect = OpenCodeDialect()
+
+    def chunk(number: int) -> Json:
+        update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}}
+        params = {"sessionId": "b", "update": update}
+        frame = msgspec.json.encode({"jsonrpc": "2.0", "method": "session/update", "params": params})
+        sent: Json = msgspec.json.decode(dialect.sent(frame, "b", msgspec.UNSET, number))
+        return sent["params"]["contentChunk"]  # type: ignore[no-any-return]
+
+    first = chunk(1)
+    request = msgspec.json.encode({"sessionId": "a", "content": []})
+    line = b'{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":%b}' % request
+    dialect.received(Request(7, "session/prompt", msgspec.Raw(request)), line)
+    dialect.sent(b'{"jsonrpc":"2.0","id":7,"result":{"stopReason":"end_turn"}}', "a", 7, 2)
+    assert chunk(3) == {"id": first["id"], "index": 1, "delta": "x"}
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,7 @@ async def test_a_slow_reader_gets_everything_when_it_reads_again(tmp_path: Path)
             await same(gateway, user, slow)
 
 
+@pytest.mark.prove
 async def test_a_message_of_64_mib_passes_where_it_may_and_gets_an_error_where_not(tmp_path: Path) -> None:
     async with asyncio.timeout(limit(120)):
         with FaultyGateway(tmp_path, "--limit", "message=64M") as gateway:

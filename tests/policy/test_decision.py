@@ -267,3 +267,10 @@ def test_a_terminal_is_decided_like_a_command(action: Action, expected: Verdict)
 )
 def test_always_remembers_what_was_shown_and_no_more(action: Action, rules: list[str]) -> None:
     assert [rule.text for rule in suggest(action)] == rules
+
+
+def test_a_mode_that_does_not_ask_does_not_say_that_it_asks() -> None:
+    action = Action(kind="edit", paths=(f"{CWD}/a",), cwd=CWD, roots=(CWD,))
+    why = decide(action, Rules(), PolicyMode.DONT_ASK).why
+    assert why.startswith("No rule allows it.") and why.endswith("`dontAsk` does not ask, so it is denied.")
+    assert "asks about" not in why

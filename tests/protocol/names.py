@@ -2,6 +2,7 @@
 
 from typing import Any, Literal, NamedTuple
 
+from antiphon.protocol import v1
 from antiphon.protocol.base import Uint
 from antiphon.protocol.v1 import (
     auth,
@@ -10,6 +11,7 @@ from antiphon.protocol.v1 import (
     elicitation,
     initialize,
     mcp,
+    methods,
     permission,
     providers,
     session,
@@ -19,6 +21,9 @@ from antiphon.protocol.v1 import (
 )
 from antiphon.protocol.v1 import base as common
 from antiphon.protocol.v1 import client_services as fs
+
+PACKAGE = v1
+METHODS = methods
 
 
 class Reason(NamedTuple):

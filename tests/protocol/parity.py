@@ -6,50 +6,49 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from functools import cache
-from types import NoneType, UnionType
+from types import ModuleType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from antiphon.protocol import v1
-from antiphon.protocol.base import EXACT, ITEMS, LEGACY, OR_DEFAULT, UNSTABLE, Choice, Model
+from antiphon.protocol.base import EXACT, ITEMS, LEGACY, OR_DEFAULT, SKIP, UNSTABLE, Choice, Model
 from antiphon.protocol.methods import Call, Method
-from antiphon.protocol.v1 import methods
 from antiphon.protocol.words import Word
-from tests.protocol import names
+from tests.protocol import names as names_v1
 
 Facts = dict[str, Any]
 Shape = frozenset[Any]
 
 SCALARS: dict[Any, str] = {str: "string", int: "int", float: "float", bool: "bool", NoneType: "null", Any: "any"}
-LENIENCY = {"": EXACT, "E": None, "ES": ITEMS, "N": OR_DEFAULT}
+LENIENCY = {"": EXACT, "E": None, "ES": ITEMS, "S": SKIP, "N": OR_DEFAULT}
 """The schema's marks on an optional field → ours."""
 
 
-def problems(facts: Facts) -> list[str]:
+def problems(facts: Facts, names: ModuleType = names_v1) -> list[str]:
     """Every difference between the schema and our types, in both directions."""
     definitions: Facts = facts["definitions"]
     found = [f"{name}: no type and no reason" for name in definitions if name not in names.TYPES]
     found += [f"{name}: not in the schema" for name in names.TYPES if name not in definitions]
     for name in definitions:
-        if name in names.TYPES and not isinstance(names.TYPES[name], names.Reason):
-            found += Comparison(definitions).definition(name)
-    found += [f"{kind.__name__}: stands for no definition" for kind in our_types() - reached()]
-    return [*found, *method_problems(facts["methods"])]
+        if name in names.TYPES and not isinstance(names.TYPES[name], names_v1.Reason):
+            found += Comparison(definitions, names).definition(name)
+    found += [f"{kind.__name__}: stands for no definition" for kind in our_types(names) - reached(names)]
+    return [*found, *method_problems(facts["methods"], names)]
 
 
 class Comparison:
     """Compares definition by definition."""
 
-    def __init__(self, definitions: Facts) -> None:
+    def __init__(self, definitions: Facts, names: ModuleType = names_v1) -> None:
         self.definitions = definitions
+        self.names = names
 
     def definition(self, name: str) -> Iterator[str]:
         """The differences of one definition."""
-        spec, ours = self.definitions[name], names.TYPES[name]
+        spec, ours = self.definitions[name], self.names.TYPES[name]
         unstable = bool(spec.get("unstable"))
-        if isinstance(ours, names.Merged):
+        if isinstance(ours, names_v1.Merged):
             yield from self.merged(name, ours)
         elif is_kind(ours, Word) or get_origin(ours) is Literal:
             if sorted(words_of(ours)) != sorted(spec.get("words", ())):
@@ -64,7 +63,7 @@ class Comparison:
         if isinstance(ours, type) and issubclass(ours, Model | Word) and is_unstable(ours) != unstable:
             yield f"{name}: {'unstable' if unstable else 'stable'} in the schema, and not here"
 
-    def merged(self, name: str, ours: names.Merged) -> Iterator[str]:
+    def merged(self, name: str, ours: names_v1.Merged) -> Iterator[str]:
         """Fields that stand in a bigger type; the union that joins them is compared field by field elsewhere."""
         for kind in ours.types:
             for wire in self.effective(name).keys() - wire_names(kind).keys():
@@ -75,7 +74,7 @@ class Comparison:
         spec, left = self.definitions[name], list(ours)
         for variant in spec["variants"]:
             tag, ref = variant.get("tag"), variant.get("ref")
-            kind = next((one for one in left if tag_of(one) == tag and (tag or one is names.TYPES.get(ref))), None)
+            kind = next((one for one in left if tag_of(one) == tag and (tag or one is self.names.TYPES.get(ref))), None)
             if kind is None:
                 yield f"{name}: no member for {tag or ref}"
                 continue
@@ -85,7 +84,7 @@ class Comparison:
             yield from self.fields(name, fields, kind, in_unstable=unstable)
             if is_unstable(kind) != unstable:
                 yield f"{name}: {kind.__name__} has the wrong stability"
-        yield from (f"{name}: {kind.__name__} is no member" for kind in left if kind not in names.LEGACY_TYPES)
+        yield from (f"{name}: {kind.__name__} is no member" for kind in left if kind not in self.names.LEGACY_TYPES)
 
     def effective(self, name: str) -> Facts:
         """The fields of a definition with those of its variants, which are optional unless every variant has them."""
@@ -107,7 +106,7 @@ class Comparison:
 
     def listed_words(self, name: str, kind: type) -> Iterator[str]:
         """Words that a definition lists as variants of one field."""
-        for (owner, wire), ours in names.OURS.items():
+        for (owner, wire), ours in self.names.OURS.items():
             words = [one for one in get_args(ours) if is_kind(one, Word)]
             if owner is kind and words:
                 listed = [v["tag"][wire] for v in self.definitions[name]["variants"] if wire in v.get("tag", {})]
@@ -116,9 +115,9 @@ class Comparison:
 
     def fields(self, name: str, expected: Facts, kind: type, *, in_unstable: bool) -> Iterator[str]:
         """The differences between the fields of a definition and those of a struct."""
-        ours, legacy = wire_names(kind), legacy_fields(kind)
+        ours, legacy = wire_names(kind), legacy_fields(kind, self.names)
         extra = ours.keys() - expected.keys() - legacy
-        if kind in names.WITHOUT_META:
+        if kind in self.names.WITHOUT_META:
             extra -= {"_meta"}
         yield from (f"{name}.{wire}: missing in {kind.__name__}" for wire in expected.keys() - ours.keys())
         yield from (f"{name}.{wire}: only in {kind.__name__}" for wire in extra)
@@ -136,16 +135,16 @@ class Comparison:
         required = bool(spec.get("required"))
         if required != field.required:
             yield f"{where}: {'required' if required else 'optional'} in the schema, and not here"
-        expected = shape_of(names.OURS[key]) if key in names.OURS else self.shape(spec["type"])
+        expected = shape_of(self.names.OURS[key]) if key in self.names.OURS else self.shape(spec["type"])
         if spec.get("merged") and not required and "any" not in expected:
             expected |= {"null"}
         if expected != shape_of(hint):
             yield f"{where}: its type is {spec['type']}, ours {hint}"
         leniency = None if required and not spec.get("marks") else LENIENCY[spec.get("marks", "")]
-        if marks_of(hint) & {EXACT, ITEMS, OR_DEFAULT} != {leniency} - {None}:
+        if marks_of(hint) & {EXACT, ITEMS, SKIP, OR_DEFAULT} != {leniency} - {None}:
             yield f"{where}: should be marked {leniency}, is {marks_of(hint)}"
         if not field.required and not required:
-            default, allowed = default_of(field), allowed_defaults(spec, expected, hint, key)
+            default, allowed = default_of(field), allowed_defaults(spec, expected, hint, key, self.names)
             if not any(default is one or (type(default) is type(one) and default == one) for one in allowed):
                 yield f"{where}: its default is one of {allowed}, ours {default!r}"
 
@@ -154,7 +153,7 @@ class Comparison:
         atoms: set[Any] = set()
         for part in split(expression):
             if part.startswith("#"):
-                atoms |= shape_of(names.TYPES.get(part[1:], str))
+                atoms |= shape_of(self.names.TYPES.get(part[1:], str))
             elif part[0] in "[{":
                 atoms.add(("list" if part[0] == "[" else "map", self.shape(part[1:-1])))
             else:
@@ -244,7 +243,7 @@ def marks_of(hint: Any) -> set[str]:
     return set().union(*map(marks_of, get_args(hint))) if get_origin(hint) in (Union, UnionType) else set()
 
 
-def legacy_fields(kind: type) -> set[str]:
+def legacy_fields(kind: type, names: ModuleType = names_v1) -> set[str]:
     """The legacy fields of a type and of its bases, as names.py lists them."""
     return {wire for base in kind.__mro__ for wire in names.LEGACY_FIELDS.get(base, ())}
 
@@ -258,7 +257,9 @@ def default_of(field: Any) -> Any:
     return field.default_factory() if field.default is msgspec.NODEFAULT else field.default
 
 
-def allowed_defaults(spec: Facts, shape: Shape, hint: Any, key: tuple[type, str]) -> list[Any]:
+def allowed_defaults(
+    spec: Facts, shape: Shape, hint: Any, key: tuple[type, str], names: ModuleType = names_v1
+) -> list[Any]:
     """What a field may hold when it is absent."""
     if "default" in spec:
         return [msgspec.convert(spec["default"], hint)]
@@ -272,29 +273,33 @@ def allowed_defaults(spec: Facts, shape: Shape, hint: Any, key: tuple[type, str]
 
 
 @cache
-def our_types() -> frozenset[type]:
-    """Every message part, list of words and untagged union that the package defines."""
-    modules = [importlib.import_module(f"{v1.__name__}.{found.name}") for found in pkgutil.iter_modules(v1.__path__)]
+def our_types(names: ModuleType = names_v1) -> frozenset[type]:
+    """Every message part, list of words and untagged union that the package of a version defines."""
+    package = names.PACKAGE
+    found = pkgutil.iter_modules(package.__path__)
+    modules = [importlib.import_module(f"{package.__name__}.{each.name}") for each in found]
     return frozenset(
         kind
         for module in modules
         for _, kind in inspect.getmembers(module, inspect.isclass)
-        if issubclass(kind, Model | Word | Choice) and kind.__module__.startswith(v1.__name__)
+        if issubclass(kind, Model | Word | Choice) and kind.__module__.startswith(package.__name__)
     )
 
 
-def reached() -> set[Any]:
+def reached(names: ModuleType) -> set[Any]:
     """The types of ours that stand for something."""
     found: set[Any] = {*names.BASES, *names.LEGACY_TYPES}
     for ours in [*names.TYPES.values(), *names.OURS.values()]:
-        kinds = ours.types if isinstance(ours, names.Merged) else (ours, *members_of(ours), *get_args(ours))
+        kinds = ours.types if isinstance(ours, names_v1.Merged) else (ours, *members_of(ours), *get_args(ours))
         found |= {kind for kind in kinds if isinstance(kind, type)}
     return found
 
 
-def method_problems(listed: list[Facts]) -> Iterator[str]:
+def method_problems(listed: list[Facts], names: ModuleType) -> Iterator[str]:
     """The differences between the schema's methods and ours."""
-    ours: dict[tuple[str, bool], Method[Any]] = {(each.name, isinstance(each, Call)): each for each in methods.ALL}
+    ours: dict[tuple[str, bool], Method[Any]] = {
+        (each.name, isinstance(each, Call)): each for each in names.METHODS.ALL
+    }
     for spec in listed:
         name, method = spec["name"], ours.pop((spec["name"], "result" in spec), None)
         if method is None:

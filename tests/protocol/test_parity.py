@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 FACTS_FILE = HERE.parents[1] / "src" / "antiphon" / "traffic" / "facts.json"
 TEXT = FACTS_FILE.read_text(encoding="utf-8")
 FACTS: Facts = json.loads(TEXT)
-INSTALLED = HERE.parent / "interop" / PACKAGE
+INSTALLED = HERE.parent / "interop" / PACKAGE / "v1"
 
 Change = Callable[[Facts], None]
 

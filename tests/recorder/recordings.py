@@ -52,7 +52,7 @@ class Tape:
             self.answer(0, {"protocolVersion": 1, "agentInfo": agent, "agentCapabilities": {}, "authMethods": []})
         else:
             self.ask(0, "initialize", {"protocolVersion": version, "info": client, "capabilities": {}})
-            self.answer(0, {"protocolVersion": version, "info": agent, "capabilities": {}})
+            self.answer(0, {"protocolVersion": version, "info": agent, "capabilities": {"session": {}}})
         return self.ask(1, "session/new", {"cwd": "/w", "mcpServers": []}).answer(1, {"sessionId": session})
 
     def prompt(self, id: Json, text: str = "sing", session: str = "s") -> "Tape":

@@ -1,9 +1,12 @@
 """What a recording says: its turns, calls, questions, errors, sizes and slow spots."""
 
+from typing import Any
+
 import msgspec
 
 from antiphon.recorder.analysis import ByteCount, RecordedFailure, SlowSpan
 from antiphon.recorder.analysis_builder import AnalysisBuilder, analyse
+from antiphon.recorder.labels import answer_label, request_label, update_label
 from antiphon.traffic.entries import entries_of
 from tests.recorder.recordings import Tape
 from tests.rows import each_row
@@ -119,12 +122,43 @@ def test_a_deviation_names_its_rule_its_message_and_its_line() -> None:
     assert "modeId" in found.text and found.link.startswith("https://")
 
 
-def test_another_version_is_not_judged_and_ends_its_turns_in_its_own_way() -> None:
-    tape = Tape().meet(2).prompt(2).answer(2, {"messageId": "m"}).update("state_update", state="running").later(1)
+def test_version_2_is_judged_by_its_own_rules_and_ends_its_turns_in_its_own_way() -> None:
+    tape = Tape().meet(2).prompt(2).update("user_message", messageId="m", content=[{"type": "text", "text": "sing"}])
+    tape.answer(2, {"messageId": "m"}).update("state_update", state="running").later(1)
     tape.update("agent_message", messageId="n", content=[{"type": "text", "text": "la"}])
+    tape.update("tool_call_update", toolCallId="c", title="Tune", status="in_progress")
+    call = {"type": "tool_call", "toolCall": {"toolCallId": "c"}}
+    options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
+    asked = {"sessionId": "s", "title": "May I tune?", "subject": call, "options": options}
+    tape.ask(9, "session/request_permission", asked, "a2c").later(2).choose(9, "yes")
+    tape.update("tool_call_update", toolCallId="c", status="completed")
     analysis = tape.update("state_update", state="idle", stopReason="end_turn").analysis()
-    assert (analysis.version, analysis.judged, analysis.deviations) == (2, False, [])
-    assert [(turn.duration, turn.stop_reason, turn.text) for turn in analysis.turns] == [(1.0, "end_turn", 2)]
+    assert (analysis.version, analysis.judged, analysis.deviations) == (2, True, [])
+    [turn] = analysis.turns
+    assert (turn.duration, turn.stop_reason, turn.text, turn.calls, turn.waited) == (3.0, "end_turn", 2, 1, 2.0)
+    assert [(call.title, call.status, call.duration) for call in analysis.calls] == [("Tune", "completed", 2.0)]
+    assert [(wait.title, wait.call, wait.outcome) for wait in analysis.waits] == [("May I tune?", "c", "allow_once")]
+    tape.update("agent_message_chunk", content={"type": "text", "text": "la"})
+    assert [found.rule for found in tape.analysis().deviations] == ["schema.update"]
+
+
+def test_a_prompt_that_is_held_is_not_ended_by_the_end_of_another() -> None:
+    tape = Tape().meet(2).prompt(2).answer(2, {"messageId": "m"}).update("state_update", state="running").prompt(3)
+    tape.later(1).update("user_message", messageId="m", content=[])
+    tape.update("state_update", state="idle", stopReason="end_turn").later(1)
+    tape.update("user_message", messageId="n", content=[]).update("state_update", state="running")
+    failed = {"code": -32603, "message": "no voice"}
+    tape.later(1).update("state_update", state="idle", stopReason="error", error=failed).answer(3, {"messageId": "n"})
+    turns = tape.analysis().turns
+    assert [(turn.duration, turn.stop_reason, turn.error) for turn in turns] == [
+        (1.0, "end_turn", None),
+        (3.0, "error", "no voice"),
+    ]
+
+
+def test_a_version_that_is_not_known_is_shown_and_not_judged() -> None:
+    analysis = Tape().meet(3).ask(2, "session/sing", {}).analysis()
+    assert (analysis.version, analysis.judged) == (3, False)
 
 
 def test_a_second_handshake_begins_another_connection_with_ids_of_its_own() -> None:
@@ -198,3 +232,46 @@ def test_the_analysis_is_right_after_every_message() -> None:
 def test_without_a_checker_the_analysis_has_that_nothing_was_checked() -> None:
     analysis, _ = analyse(Tape().meet().ask(2, "session/set_mode", {}).lines, judged=False)
     assert (analysis.judged, analysis.deviations) == (False, [])
+
+
+LABELS_V2: dict[str, tuple[dict[str, Any], str]] = {
+    "whole message": ({"sessionUpdate": "agent_message", "messageId": "m", "content": [{"type": "text", "text": "la"}]}, "la"),
+    "cleared message": ({"sessionUpdate": "agent_message", "messageId": "m", "content": []}, "m cleared"),
+    "message kept": ({"sessionUpdate": "agent_thought", "messageId": "m", "_meta": {}}, "m"),
+    "piece of a call": (
+        {"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c", "content": {"type": "content", "content": {"type": "text", "text": "la"}}},
+        "la",
+    ),
+    "plan": ({"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": "p", "entries": [{}]}}, "p 1 entry"),
+    "plan of another type": ({"sessionUpdate": "plan_update", "plan": {"type": "_tree", "planId": "p"}}, "p"),
+    "command": ({"sessionUpdate": "terminal_update", "terminalId": "t", "command": "make test"}, "make test"),
+    "exit": ({"sessionUpdate": "terminal_update", "terminalId": "t", "exitStatus": {"exitCode": 1}}, "exit code 1"),
+    "signal": ({"sessionUpdate": "terminal_update", "terminalId": "t", "exitStatus": {"signal": "TERM"}}, "TERM"),
+    "exit without a code": ({"sessionUpdate": "terminal_update", "terminalId": "t", "exitStatus": {}}, "exited"),
+    "output": ({"sessionUpdate": "terminal_output_chunk", "terminalId": "t", "data": "bGFsYWxh"}, "6 B"),
+    "options": (
+        {"sessionUpdate": "config_option_update", "configOptions": [{"configId": "mode", "currentValue": "plan"}]},
+        "mode = plan",
+    ),
+    "compaction": ({"sessionUpdate": "compaction_update", "compactionId": "k", "status": "completed"}, "completed"),
+}  # fmt: skip
+
+
+@each_row("name", LABELS_V2)
+def test_an_update_of_version_2_has_a_label(name: str) -> None:
+    update, label = LABELS_V2[name]
+    assert update_label(update) == label
+
+
+REQUESTS_V2 = [
+    ("session/resume", {"sessionId": "s", "cwd": "/w", "replayFrom": {"type": "start"}}, "s from start"),
+    ("session/resume", {"sessionId": "s", "cwd": "/w"}, "/w"),
+    ("tool_call/cancel", {"sessionId": "s", "toolCallId": "c"}, "c"),
+    ("$/cancel_request", {"requestId": 7}, "request 7"),
+]
+
+
+@each_row(("method", "params", "label"), REQUESTS_V2)
+def test_a_request_of_version_2_has_a_label(method: str, params: dict[str, Any], label: str) -> None:
+    assert request_label(method, params) == label
+    assert answer_label("session/prompt", {"result": {"messageId": "m"}}) == "m"

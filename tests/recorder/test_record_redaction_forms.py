@@ -2,6 +2,7 @@
 
 import json
 import string
+from base64 import b64decode, b64encode
 from typing import Any
 
 from hypothesis import given
@@ -106,3 +107,48 @@ def test_a_secret_with_a_name_and_a_shape_has_one_number() -> None:
     cleared = secrets.clear(text)
     assert cleared == "echo API_KEY=[secret 1] TOKEN=[secret 2]"
     assert secrets.clear(cleared) == cleared and secrets.clear(text) == cleared
+
+
+def redacted(update: Any, *what: str) -> Any:
+    """An update of version 2 after redaction."""
+    message = {"method": "session/update", "params": {"sessionId": "s", "update": update}}
+    line = json.dumps({"t": 0.5, "dir": "a2c", "msg": message}).encode()
+    done = RecordingRedactor(what, {"HOME": "/home/ada", "USER": "ada"}).line(line)
+    return json.loads(done)["msg"]["params"]["update"]
+
+
+@given(st.sampled_from(TEXTS), SECRET)
+def test_a_secret_in_the_output_of_a_terminal_is_hidden_though_it_is_in_base64(text: str, secret: str) -> None:
+    data = b64encode(f"\x1b[1m{text.format(secret)}\n".encode() + b"\xff").decode()
+    for update in (
+        {"sessionUpdate": "terminal_output_chunk", "terminalId": "t", "data": data},
+        {"sessionUpdate": "terminal_update", "terminalId": "t", "output": {"data": data}},
+    ):
+        left = redacted(update, "secrets")
+        shown = b64decode(left.get("data") or left["output"]["data"])
+        assert secret.encode() not in shown and b"[secret 1]" in shown
+        assert shown.startswith(b"\x1b[1m") and shown.endswith(b"\xff")
+
+
+def test_the_home_directory_is_hidden_in_the_output_of_a_terminal() -> None:
+    data = b64encode(b"cd /home/ada/songs").decode()
+    left = redacted({"sessionUpdate": "terminal_output_chunk", "terminalId": "t", "data": data}, "home")
+    assert b64decode(left["data"]) == b"cd /~/songs"
+
+
+def test_output_that_has_nothing_to_hide_or_is_no_base64_stays() -> None:
+    for data in (b64encode(b"la la\xc3").decode(), "no base64!"):
+        update = {"sessionUpdate": "terminal_output_chunk", "terminalId": "t", "data": data}
+        assert redacted(update, "secrets", "home") == update
+
+
+def test_files_of_version_2_are_counted_in_patches_and_in_pieces_of_tool_calls() -> None:
+    patch = {"format": "git_patch", "text": "+x = 1\n"}
+    diff = {"type": "diff", "changes": [{"operation": "modify", "path": "/w/a"}], "patch": patch}
+    left = redacted({"sessionUpdate": "tool_call_update", "toolCallId": "c", "content": [diff]}, "files")
+    assert left["content"][0]["patch"]["text"] == "[redacted: 7 characters]"
+    shown = {"type": "content", "content": {"type": "text", "text": "x = 1"}}
+    left = redacted({"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c", "content": shown}, "files")
+    assert left["content"]["content"]["text"] == "[redacted: 5 characters]"
+    said = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "la"}}
+    assert redacted(said, "files") == said

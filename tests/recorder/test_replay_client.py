@@ -168,3 +168,30 @@ def test_pieces_that_are_cut_otherwise_are_compared_one_by_one() -> None:
     say(player, *pieces("a", "x", "d"), recording[-1])
     assert [one.message for one in player.differences] == [3]
     assert len(differences(player)) == 2
+
+
+# Version 2: the next prompt waits for the end of the work, which is an update.
+
+
+def test_a_client_of_version_2_waits_for_idle_before_it_goes_on() -> None:
+    recording = [
+        INITIALIZE,
+        answer(0, protocolVersion=2),
+        prompt(1, "sing"),
+        answer(1, messageId="m"),
+        update("state_update", state="running"),
+        update("agent_message_chunk", messageId="a", content={"type": "text", "text": "la"}),
+        update("state_update", state="idle", stopReason="end_turn"),
+        prompt(2, "again"),
+        answer(2, messageId="n"),
+    ]
+    player = start(recording, is_strict=False)
+    said = [msg for dir, msg in recording if dir == "c2a"]
+    assert say(player, recording[1]) == [said[1]]
+    assert say(player, *recording[3:6]) == []
+    refused = update("state_update", state="idle", stopReason="refusal")
+    assert say(player, refused) == [said[2]]
+    say(player, recording[-1])
+    assert differences(player) == [
+        'message 7 (session/update): params.stopReason: recorded "end_turn", got "refusal"',
+    ]

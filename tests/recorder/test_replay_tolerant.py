@@ -168,3 +168,42 @@ def test_a_terminal_is_the_one_of_this_time_also_when_played_again() -> None:
         [output] = say(player, answer(1, by="c2a", terminalId=live))
         assert output["params"]["terminalId"] == live
         assert say(player, answer(2, by="c2a"))[0]["id"] == live
+
+
+# Version 2: the answer accepts a prompt, and a state ends the work.
+
+PROMPTED = [
+    ask(0, "initialize", protocolVersion=2, info={"name": "editor", "version": "1"}),
+    answer(0, protocolVersion=2, info={"name": "singer", "version": "1"}, capabilities={"session": {}}),
+    ask(1, "session/new", cwd="/old/songs"),
+    answer(1, sessionId="s1"),
+    prompt(2, "sing"),
+    answer(2, messageId="m"),
+    update("state_update", state="running"),
+    update("agent_message_chunk", messageId="n", content={"type": "text", "text": "la"}),
+    update("state_update", state="idle", stopReason="end_turn"),
+]
+
+
+def test_what_comes_after_the_answer_to_a_prompt_is_played_in_version_2() -> None:
+    player = tolerant(PROMPTED)
+    events = say(player, *(line for line in PROMPTED if line[0] == "c2a"))
+    assert events == [msg for dir, msg in PROMPTED if dir == "a2c"]
+
+
+def test_a_cancelled_turn_of_version_2_ends_with_a_state() -> None:
+    player = tolerant(PROMPTED, speed=1.0)
+    said = [line for line in PROMPTED if line[0] == "c2a"]
+    say(player, *said[:2], now=8.0)
+    say(player, said[2], now=9.0)
+    assert [msg["result"] for msg in say(player, tell("_tick"), now=10.0)] == [{"messageId": "m"}]
+    [told] = say(player, tell("session/cancel", sessionId="s1"), now=10.5)
+    assert told["params"]["update"] == {"sessionUpdate": "state_update", "state": "idle", "stopReason": "cancelled"}
+    assert player.wait(10.5) is None
+
+
+def test_methods_of_another_version_are_refused() -> None:
+    [refused] = say(tolerant(PROMPTED), ask(9, "session/load", sessionId="s1"))
+    assert refused["error"]["code"] == -32601
+    [refused] = say(tolerant(PROMPTED), ask(9, "tool_call/cancel", sessionId="s1", toolCallId="c"))
+    assert refused["error"]["code"] == -32603

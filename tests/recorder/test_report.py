@@ -232,3 +232,17 @@ def test_words_can_be_read_in_light_and_in_dark() -> None:
 )  # fmt: skip
 def test_numbers_are_shown_in_a_few_letters(text: str, words: str) -> None:
     assert text == words
+
+
+def test_a_prompt_that_is_held_is_drawn_below_the_turn_that_it_waits_for() -> None:
+    tape = Tape().meet(2).prompt(2, "first").answer(2, {"messageId": "m"}).update("state_update", state="running")
+    tape.later(1).prompt(3, "second").later(1).update("state_update", state="idle", stopReason="end_turn")
+    tape.later(1).update("user_message", messageId="n", content=[]).answer(3, {"messageId": "n"})
+    tape.update("state_update", state="running").later(1)
+    tape.update("state_update", state="idle", stopReason="end_turn").prompt(4, "third").later(1)
+    tape.answer(4, {"messageId": "o"}).update("state_update", state="idle", stopReason="end_turn")
+    drawn = page(tape)
+    turns = drawn[drawn.index('class="turns"') :]
+    first, second, third = (turns.index(f"Turn {number}: ") for number in (1, 2, 3))
+    below = turns.index("translate(0 34)")
+    assert first < third < below < second

@@ -17,7 +17,9 @@ from antiphon import v1
 from antiphon.transports.process import spawn
 from tests.gateway.peers import RawClient
 from tests.gateway.processes import Gateway, running
+from tests.gateway.second import SecondClient
 from tests.limits import limit
+from tests.transports.serving import served
 from tests.waits import until
 
 pytestmark = pytest.mark.slow  # each starts a gateway, its agent and a client
@@ -283,3 +285,48 @@ async def test_what_cannot_work_is_said_with_what_to_do(
         process.stdin.write(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n')
         out, err = await asyncio.gather(process.stdout.read(), process.stderr.read())
     assert await process.wait() == status and "hint:" in err.decode() and said in err.decode() + out.decode()
+
+
+async def test_an_editor_of_version_2_notices_nothing_of_a_socket_that_is_cut(gateway: Gateway) -> None:
+    root = gateway.directory / "root"
+    async with Cable(gateway.port).laid() as cable, asyncio.timeout(limit()):
+        client = SecondClient(None, transport=await spawn(words(gateway, port=cable.port)))
+        assert (await client.initialize())["protocolVersion"] == 2
+        session = await client.new(root)
+        id = (await client.response(client.prompt(session, "/many 2000")))["result"]["messageId"]
+        await until(lambda: len(client.texts) > 100)
+        cable.cut()
+        await until(lambda: client.ends)
+        assert client.states == ["running", "idle end_turn"] and cable.opened == 2
+        said = client.transcript
+        (text,) = [text for (kind, _), text in said.items() if kind == "agent_message"]
+        assert text == "".join(f"{number} " for number in range(2000)) and said["user_message", id] == "/many 2000"
+        waiting = client.prompt(session, "/permission")
+        question = await client.asked()
+        cable.cut()
+        await until(lambda: cable.opened == 3)
+        client.choose(question)
+        await client.response(waiting)
+        await until(lambda: len(client.ends) == 2)
+        await client.resume(session, root, replayFrom={"type": "start"})
+        assert {key: client.transcript[key] for key in said} == said, "a replay has the same messages"
+        assert len(client.requests()) == 1
+        await client.leave()
+
+
+async def test_an_editor_of_version_2_uses_a_server_that_is_no_gateway(tmp_path: Path) -> None:
+    class Echo(antiphon.Agent):
+        async def prompt(self, turn: antiphon.AgentTurn) -> None:
+            await turn.say(f"you wrote: {turn.text}")
+
+    async with served(Echo().serve_asgi()) as host:
+        client = SecondClient(None, transport=await spawn([*CONNECT, f"ws://{host}/"]))
+        assert (await client.initialize())["protocolVersion"] == 2
+        session = await client.new(tmp_path)
+        waiting = [client.prompt(session, words) for words in ("one", "two")]
+        for asked in waiting:
+            await client.response(asked)
+        await until(lambda: len(client.ends) == 2)
+        said = [text for (kind, _), text in client.transcript.items() if kind == "agent_message"]
+        assert said == ["you wrote: one", "you wrote: two"], "the second was held until the first had ended"
+        await client.leave()

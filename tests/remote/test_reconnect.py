@@ -185,7 +185,7 @@ async def test_a_request_of_the_agent_in_a_session_that_was_deleted_is_cancelled
 
 
 async def test_a_session_whose_load_was_lost_is_not_shown_to_a_client_that_got_an_error(tmp_path: Path) -> None:
-    async with linked(tmp_path) as here:
+    async with linked(tmp_path, wait_timeout=0.05) as here:
         bob = await here.place.client(BOB)
         session = await bob.new(tmp_path)
         await here.client.initialize()

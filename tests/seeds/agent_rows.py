@@ -88,14 +88,18 @@ HANDSHAKES = [
     ),
     *(
         AgentRow(
-            f"version {version} is answered with the one that we have", "spec", ["version negotiation"],
+            f"version {version} is answered with the highest one that we have", "spec", ["version negotiation"],
             [
-                Sent("initialize", {"protocolVersion": version, "clientCapabilities": {}}, {"protocolVersion": 1}),
-                NEW, ONE,
+                Sent(
+                    "initialize",
+                    {"protocolVersion": version, "info": {"name": "editor", "version": "1"}, "capabilities": {}},
+                    {"protocolVersion": 2},
+                ),
+                Sent("session/new", {"cwd": "$CWD", "mcpServers": []}, {"sessionId": str}),
             ],
             hello=False,
         )
-        for version in (0, 2, 99)
+        for version in (2, 99)
     ),
 ]  # fmt: skip
 

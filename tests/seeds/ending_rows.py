@@ -98,7 +98,7 @@ ENDING_ROWS = [
     ClientRow(
         "a turn that ends with auth_required wants a sign-in", "notes", ["stop auth_required"], ends=[{"stopReason": "auth_required"}],
         hello={"protocolVersion": 1, "authMethods": [{"id": "claude-login", "name": "Log in"}]},
-        status=1, says=["wants you to sign in", "claude-login"], received={"session/prompt": 1},
+        status=7, says=["wants you to sign in", "claude-login"], received={"session/prompt": 1},
     ),
     ClientRow(
         "the answer to a prompt has messages and the id of its session", "guide", ["prompt result with messages"],
@@ -107,31 +107,31 @@ ENDING_ROWS = [
     # The table of codes: what is tried again, and what is not.
     *(
         ClientRow(
-            f"{code} ({message}) to a prompt is {'tried again' if again else 'an error'}", seed, [str(code)],
-            ends=[error(code, message), {"stopReason": "end_turn"}], status=0 if again else 1,
-            received={"session/prompt": 2 if again else 1}, says=says,
+            f"{code} ({message}) to a prompt is {'an error' if status else 'tried again'}", seed, [str(code)],
+            ends=[error(code, message), {"stopReason": "end_turn"}], status=status,
+            received={"session/prompt": 1 if status else 2}, says=says,
         )
-        for code, message, seed, again, says in (
-            (-32700, "Parse error", "guide", False, ["Parse error"]),
-            (-32600, "Invalid request", "spec", False, ["Invalid request"]),
-            (-32601, "Method not found", "spec", False, ["Method not found"]),
-            (-32602, "Invalid params", "spec", False, ["Invalid params"]),
-            (-32603, "Internal error", "guide", False, ["Internal error"]),
-            (-32000, "Connection closed", "guide", True, []),
-            (-32000, "Authentication required", "notes", False, ["sign in"]),
-            (-32002, "Permission denied", "guide", False, ["Permission denied"]),
-            (-32003, "Session expired", "guide", True, []),
-            (-32050, "Out of voice", "spec", False, ["Out of voice"]),
+        for code, message, seed, status, says in (
+            (-32700, "Parse error", "guide", 1, ["Parse error"]),
+            (-32600, "Invalid request", "spec", 1, ["Invalid request"]),
+            (-32601, "Method not found", "spec", 1, ["Method not found"]),
+            (-32602, "Invalid params", "spec", 1, ["Invalid params"]),
+            (-32603, "Internal error", "guide", 1, ["Internal error"]),
+            (-32000, "Connection closed", "guide", 0, []),
+            (-32000, "Authentication required", "notes", 7, ["sign in"]),
+            (-32002, "Permission denied", "guide", 1, ["Permission denied"]),
+            (-32003, "Session expired", "guide", 0, []),
+            (-32050, "Out of voice", "spec", 1, ["Out of voice"]),
         )
     ),
     *(
         ClientRow(
-            f"{code} ({message}) to session/new is {'tried again' if again else 'an error'}", seed, [str(code), "retry with backoff"],
-            new=[error(code, message), {}], status=0 if again else 1, received={"session/new": 2 if again else 1, "started": 1},
+            f"{code} ({message}) to session/new is {'an error' if status else 'tried again'}", seed, [str(code), "retry with backoff"],
+            new=[error(code, message), {}], status=status, received={"session/new": 1 if status else 2, "started": 1},
         )
-        for code, message, seed, again in (
-            (-32000, "Connection closed", "guide", True), (-32001, "Request timeout", "guide", True),
-            (-32000, "Authentication required", "notes", False), (-32603, "Internal error", "guide", False),
+        for code, message, seed, status in (
+            (-32000, "Connection closed", "guide", 0), (-32001, "Request timeout", "guide", 0),
+            (-32000, "Authentication required", "notes", 7), (-32603, "Internal error", "guide", 1),
         )
     ),
     ClientRow(
@@ -148,6 +148,6 @@ ENDING_ROWS = [
     ),
     ClientRow(
         "an agent that is not signed in to says so when it introduces itself", "notes", ["-32000"],
-        hello=error(-32000, "Authentication required"), status=1, says=["sign in"],
+        hello=error(-32000, "Authentication required"), status=7, says=["sign in"],
     ),
 ]  # fmt: skip

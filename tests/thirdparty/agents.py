@@ -14,6 +14,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 NODE = Path(sys.executable).with_name("node")
 KIMI = HERE / "node_modules" / "@moonshot-ai" / "kimi-code" / "dist" / "main.mjs"
+BINARIES = HERE / "node_modules" / ".bin"
+BRIDGE = (sys.executable, "-P", "-m", "antiphon", "bridge", "--")
+"""Before the command of an agent of the other version."""
 FAST_AGENT = ROOT / ".venv-fast-agent" / "bin" / "fast-agent-acp"
 
 KIMI_CONFIG = """\

@@ -1,8 +1,8 @@
-"""A model that sends what its prompt asks for: the part of the OpenAI chat API that agents use, on loopback, scripted by the prompt.
+"""A model that sends what its prompt asks for, on loopback: the parts of the chat API of OpenAI and of the Gemini API that agents use.
 
 The script stands in the user's message behind `Play this: `, as a JSON list of steps, one for each time that the model is asked in
-a turn: `["say", words]`, `["call", tool, arguments]`, or `["hold", words]`, which begins to answer and then waits for the agent to
-hang up. Who gives no script is greeted. What is asked of it is kept.
+a turn: `["say", words]`, `["call", tool, arguments]`, `["fail", status]`, or `["hold", words]`, which begins to answer and then waits for
+the agent to hang up. Who gives no script is greeted. What is asked of it is kept.
 """
 
 import json
@@ -43,6 +43,20 @@ def step_of(messages: list[Json]) -> list[Any]:
     return list(steps[done]) if done < len(steps) else ["say", "The script is over."]
 
 
+def gemini_messages(contents: list[Json]) -> list[Json]:
+    """The session of a request to the Gemini API, as `step_of` reads it."""
+    found: list[Json] = []
+    for content in contents:
+        for part in content.get("parts", ()):
+            if "functionResponse" in part:
+                found.append({"role": "tool", "content": json.dumps(part["functionResponse"].get("response"))})
+            elif "text" in part:
+                found.append(
+                    {"role": "user" if content.get("role") == "user" else "assistant", "content": part["text"]}
+                )
+    return found
+
+
 def pieces(text: str, size: int = 9) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
@@ -81,11 +95,65 @@ class Answer(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body: Json = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        gemini = "enerateContent" in self.path
+        if self.path.endswith(":countTokens"):
+            return self._json({"totalTokens": 10})
+        if gemini:
+            body["messages"] = gemini_messages(body.get("contents", []))
         self.server.asked.append(body)
+        step = step_of(body["messages"])
         try:
-            self._answer(body, step_of(body["messages"]))
+            if step[0] == "fail":
+                self._json({"error": {"message": "no such chord", "code": step[1], "type": "scripted"}}, step[1])
+            elif gemini:
+                self._answer_gemini(body, step)
+            else:
+                self._answer(body, step)
         except (BrokenPipeError, ConnectionResetError):
             self.server.hung_up.set()
+        return None
+
+    def _answer_gemini(self, body: Json, step: list[Any]) -> None:
+        config = body.get("generationConfig") or {}
+        if (
+            config.get("responseMimeType") == "application/json"
+        ):  # it wants to know which model it should use, or who speaks next
+            chosen = {
+                "reasoning": "",
+                "next_speaker": "user",
+                "model_choice": "pro",
+                "complexity_reasoning": "",
+                "complexity_score": 1,
+            }
+            step = ["say", json.dumps(chosen)]
+        call = {"functionCall": {"name": step[1], "args": step[2]}} if step[0] == "call" else None
+        parts = [call] if call is not None else [{"text": piece} for piece in pieces(step[1])]
+        if "stream" not in self.path:
+            return self._json(self._candidate(*parts, end="STOP"))
+        self._begin_stream()
+        for part in parts:
+            self._event(self._candidate(part))
+        if step[0] == "hold":
+            return self._wait_to_be_left()
+        return self._event(self._candidate(end="STOP"))
+
+    @staticmethod
+    def _candidate(*parts: Json, end: str | None = None) -> Json:
+        content: Json = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
+        usage = {"promptTokenCount": 11, "candidatesTokenCount": 7, "totalTokenCount": 18}
+        return {"candidates": [content | ({"finishReason": end} if end else {})], "usageMetadata": usage}
+
+    def _begin_stream(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+
+    def _wait_to_be_left(self) -> None:
+        # Readable means that the other end is gone: it has nothing more to say.
+        select.select([self.connection], [], [], TIMEOUT)
+        self.server.hung_up.set()
 
     def _answer(self, body: Json, step: list[Any]) -> None:
         kind, subject = step[0], step[1]
@@ -96,18 +164,11 @@ class Answer(BaseHTTPRequestHandler):
                 function = {"name": subject, "arguments": json.dumps(step[2])}
                 message["tool_calls"] = [{"id": call, "type": "function", "function": function}]
             return self._json(self._chunk(body, "chat.completion", message=message, finish_reason=self._end(kind)))
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.close_connection = True
+        self._begin_stream()
         for delta in self._deltas(step, call):
             self._event(self._chunk(body, delta=delta, finish_reason=None))
         if kind == "hold":
-            # Readable means that the other end is gone: it has nothing more to say.
-            select.select([self.connection], [], [], TIMEOUT)
-            self.server.hung_up.set()
-            return None
+            return self._wait_to_be_left()
         self._event(self._chunk(body, delta={}, finish_reason=self._end(kind)))
         usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
         self._event(self._chunk(body) | {"choices": [], "usage": usage})
@@ -141,9 +202,9 @@ class Answer(BaseHTTPRequestHandler):
         self.wfile.write(data)
         self.wfile.flush()
 
-    def _json(self, answer: Json) -> None:
+    def _json(self, answer: Json, status: int = 200) -> None:
         data = json.dumps(answer).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

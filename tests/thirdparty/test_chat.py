@@ -17,6 +17,10 @@ ONCE = "$ cd '"
 """How the second question of kimi-code begins: what it really runs is not what it asked for."""
 
 
+KEYS = "\ny once · "
+"""How the line of keys below a permission request begins."""
+
+
 def leave(terminal: Terminal) -> None:
     terminal.type("/exit\r")
     status, _ = terminal.finish()
@@ -37,7 +41,7 @@ def test_chat_shows_the_answer_of_a_real_agent_asks_once_about_a_command_and_can
         terminal.type(script(["say", "Sung by **two halves** of a choir."]) + "\r")
         terminal.wait_for("\nSung by two halves of a choir.")
         terminal.type(script(where.run("echo sung aloud"), ["say", "It was sung."]) + "\r")
-        assert "$ echo sung aloud" in terminal.wait_for("y  yes")
+        assert "$ echo sung aloud" in terminal.wait_for(KEYS)
         terminal.type("y")
         shown = terminal.wait_for(lambda text: "\nIt was sung." in text or ONCE in text)
         assert ONCE not in shown and "sung aloud" in where.model.answers_of_tools()[-1]
@@ -64,7 +68,7 @@ def test_chat_with_an_agent_of_an_official_sdk(name: str, tmp_path: Path) -> Non
             terminal.type("hello choir\r")
             terminal.wait_for("\nYou said: hello choir")
             terminal.type(f"/edit {on.folder}/poem.txt Sung by one.\r")
-            terminal.wait_for(lambda text: "Sung by one." in text.partition("Allow?")[2] and "y  yes" in text)
+            terminal.wait_for(lambda text: "Sung by one." in text.partition("Allow?")[2] and KEYS in text)
             terminal.type("y")
             terminal.wait_for(lambda text: "Allow?" not in text and "◐" not in text)
             assert (on.folder / "poem.txt").read_text(encoding="utf-8") == "Sung by one."

@@ -6,7 +6,7 @@ A link with an anchor that is not in this table leads to the top of a page at be
 
 from typing import Final
 
-__all__ = ["ANCHORS"]
+__all__ = ["ANCHORS", "PAGES_V2"]
 
 ANCHORS: Final[dict[str, frozenset[str]]] = {
     page: frozenset(anchors.split())
@@ -42,3 +42,20 @@ ANCHORS: Final[dict[str, frozenset[str]]] = {
         "transports": "stdio streamable-http custom-transports",
     }.items()
 }  # fmt: skip
+
+PAGES_V2: Final[dict[str, frozenset[str]]] = {
+    page: frozenset(anchors.split())
+    for page, anchors in {
+        "extensibility": "extension-methods",
+        "initialization": "",
+        "migration": "",
+        "overview": "communication-model error-handling",
+        "prompt-lifecycle": "",
+        "schema": "errorcode sessionupdate",
+        "session-config-options": "",
+        "session-setup": "",
+        "tool-calls": "",
+        "transports": "stdio",
+    }.items()
+}
+"""Those of version 2. Its text is its schema, so an anchor of that page is the name of a type."""

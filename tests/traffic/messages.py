@@ -69,7 +69,7 @@ def text(words: str) -> Json:
     return {"type": "text", "text": words}
 
 
-def update(kind: str, session: str = "s", **fields: Any) -> Line:
+def update(kind: str, session: str = "s", /, **fields: Any) -> Line:
     return agent.notifies("session/update", sessionId=session, update={"sessionUpdate": kind, **fields})
 
 

@@ -5,9 +5,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.traffic.checker import SPEC, rules
+from antiphon.traffic.checker import ALL_VERSIONS, SPECS, rules
 from antiphon.traffic.entries import Direction
 from tests.rows import each_row
+from tests.traffic import table_v2 as v2
 from tests.traffic.messages import (
     Line,
     agent,
@@ -34,8 +35,11 @@ def broken(talk: list[Line]) -> list[str]:
     return [one.rule for one in judged(talk).deviations]
 
 
-@each_row("row", ROWS, ids=lambda row: row.rule)
-def test_a_rule_is_kept_and_broken(row: Row) -> None:
+EVERY_ROW = [*((1, row) for row in ROWS), *((2, row) for row in v2.ROWS)]
+
+
+@each_row(("version", "row"), EVERY_ROW, ids=lambda one: getattr(one, "rule", None))
+def test_a_rule_is_kept_and_broken(version: int, row: Row) -> None:
     checker = judged(row.kept)
     assert [(one.rule, one.text) for one in checker.deviations if one.rule not in row.also] == []
     assert {id for id, _ in checker.seen} >= {row.rule} or row.rule in NEVER_PUT_TO_THE_TEST_BY_THE_GOOD
@@ -44,7 +48,8 @@ def test_a_rule_is_kept_and_broken(row: Row) -> None:
     assert [one.rule for one in checker.deviations].count(row.rule) == 1
     [found] = [one for one in checker.deviations if one.rule == row.rule]
     assert found.text.isprintable() and len(found.text) < 250
-    assert rules()[row.rule].side.includes(found.entry.dir)
+    assert found.version == (version if row.rule != "init.first" else 1)  # before `initialize` no version is known
+    assert rules(version)[row.rule].side.includes(found.entry.dir)
 
 
 NEVER_PUT_TO_THE_TEST_BY_THE_GOOD = {"schema.removed", "session.refused"}
@@ -53,13 +58,17 @@ NEVER_PUT_TO_THE_TEST_BY_THE_GOOD = {"schema.removed", "session.refused"}
 
 def test_every_rule_has_a_row() -> None:
     assert sorted(row.rule for row in ROWS) == sorted(rules())
+    assert sorted(row.rule for row in v2.ROWS) == sorted(rules(2))
 
 
-@each_row("one", rules().values(), ids=lambda one: one.id)
-def test_every_rule_has_a_sentence_and_a_fix(one: Any) -> None:
+RULES = [(version, one) for version in ALL_VERSIONS for one in rules(version).values()]
+
+
+@each_row(("version", "one"), RULES, ids=lambda one: getattr(one, "id", None))
+def test_every_rule_has_a_sentence_and_a_fix(version: int, one: Any) -> None:
     assert one.text.endswith(".") and one.text[0].isupper() | (one.text[0] == "`")
     assert one.fix.endswith(".")
-    assert one.link.startswith(SPEC) and one.link != SPEC
+    assert one.link.startswith(SPECS[version]) and one.link != SPECS[version]
 
 
 # What was provoked.
@@ -121,11 +130,15 @@ def test_calls_may_be_left_open_by_a_turn_that_was_cancelled() -> None:
 
 def test_another_version_has_other_rules() -> None:
     asked = client.asks(0, "initialize", protocolVersion=2, info={"name": "x", "version": "1"})
-    assert broken([asked, agent.gives(0, protocolVersion=2, info={}), client.asks(1, "session/new", folder="x")]) == []
+    settled = agent.gives(0, protocolVersion=2, info={"name": "y", "version": "1"}, capabilities={"session": {}})
+    without_servers = client.asks(1, "session/new", cwd="/w")
+    assert broken([asked, settled, without_servers]) == []
+    assert broken([*hello(), without_servers]) == ["schema.params"]
     assert broken([asked, agent.gives(0, protocolVersion=1), client.asks(1, "session/new", cwd="/w")]) == [
         "schema.params"
     ]
-    refused = [asked, agent.fails(0, -32022)]
+    error = {"code": -32022, "message": "No such version", "data": {"requested": 2, "supported": [3]}}
+    refused = [asked, agent.sends({"jsonrpc": "2.0", "id": 0, "error": error})]
     assert broken([*refused, *hello(), *new(), *turn()]) == []
 
 
@@ -134,9 +147,9 @@ def test_a_recording_that_begins_in_the_middle_deviates_in_nothing_but_its_begin
 
 
 def test_a_second_introduction_that_is_refused_changes_nothing() -> None:
-    again = [client.asks(5, "initialize", protocolVersion=2), agent.fails(5, -32600)]
+    again = [client.asks(5, "initialize", protocolVersion=2, info=v2.INFO), agent.fails(5, -32600)]
     read = agent.asks(50, "fs/read_text_file", sessionId="s", path="/w/a")
-    assert broken([*BEGIN, *again, prompt(), read]) == ["capability.fs-read"]
+    assert broken([*BEGIN, *again, prompt(), read]) == ["init.once", "capability.fs-read"]
 
 
 def test_ids_that_only_look_alike_are_reported() -> None:
@@ -197,6 +210,39 @@ def test_a_turn_without_any_action_tests_no_capability() -> None:
     assert tempting <= {id for id, _ in judged([*BEGIN, *turn(call(), call_update(status="completed"))]).seen}
 
 
+# Version 2: what its states and ids allow.
+
+KEPT_V2 = {
+    "an answer that comes after the work": [*v2.BEGIN, v2.prompt(), v2.echo(), v2.state("running"), v2.done(), agent.gives(2, messageId="u2")],
+    "two prompts that end together": [
+        *v2.WORKS, v2.prompt(3), v2.echo("u3"), agent.gives(3, messageId="u3"), v2.chunk(), v2.done(), *v2.turn(id=4),
+    ],
+    "a prompt after a cancellation that is worked on": [*v2.WORKS, CANCEL, v2.prompt(3), *v2.LATER, *v2.accepted(3), v2.done()],
+    "an end that crosses a cancellation": [*v2.WORKS, CANCEL, v2.done()],
+    "updates before the answer to `session/new`": [*v2.hello(), v2.ASK_NEW, v2.state("running"), agent.gives(1, sessionId="s"), v2.done()],
+    "a state that comes again": [*v2.BEGIN, *v2.turn(), v2.done(), v2.done()],
+    "work without a prompt": [*v2.BEGIN, v2.state("running"), v2.chunk(), v2.done()],
+    "updates while it is idle": [*v2.BEGIN, *v2.turn(), v2.chunk("later")],
+    "a session that is resumed while it works": [*v2.WORKS, v2.RESUME, v2.chunk(), v2.state("running"), v2.CLOSED, v2.done()],
+    "a session that is closed and opened again": [*v2.BEGIN, v2.CLOSE, v2.CLOSED, v2.RESUME, v2.IDLE, v2.CLOSED, *v2.turn()],
+    "a question of the background that outlives a cancellation": [
+        *v2.WORKS, v2.call(), v2.done(background=v2.RUNS), v2.may_i(type="tool_call", toolCall={"toolCallId": "c"}), CANCEL, chosen(),
+    ],
+}  # fmt: skip
+
+
+@each_row("what", KEPT_V2)
+def test_version_2_allows(what: str) -> None:
+    assert broken(KEPT_V2[what]) == []
+
+
+def test_a_state_that_version_2_does_not_know_is_work() -> None:
+    assert (
+        broken([*v2.BEGIN, v2.prompt(), v2.echo(), agent.gives(2, messageId="u2"), v2.state("_dreaming"), v2.done()])
+        == []
+    )
+
+
 # Hostile input.
 
 JSON = st.recursive(
@@ -206,15 +252,14 @@ JSON = st.recursive(
     ),
     max_leaves=8,
 )
-METHODS = sorted(
-    {name for one in rules().values() for name in one.on if "/" in name or name in ("initialize", "authenticate")}
-)
+METHODS = sorted({name for _, one in RULES for name in one.on if "/" in name or name in ("initialize", "authenticate")})
 WORDS = sorted(
     {name.removeprefix("update ") for name in METHODS} | {"terminal", "select", "diff", "selected", "cancelled"}
 )
 FIELDS = ("sessionId", "update", "sessionUpdate", "toolCallId", "toolCall", "options", "prompt", "content", "locations", "path", "cwd",
           "modes", "configOptions", "currentModeId", "availableModes", "outcome", "optionId", "terminalId", "line", "status", "type",
-          "authMethods", "mcpServers", "additionalDirectories", "agentCapabilities", "clientCapabilities", "protocolVersion")  # fmt: skip
+          "authMethods", "mcpServers", "additionalDirectories", "agentCapabilities", "clientCapabilities", "protocolVersion", "capabilities",
+          "state", "background", "messageId", "subject", "replayFrom", "changes", "patch", "exitStatus", "availableCommands")  # fmt: skip
 PARAMS = st.dictionaries(
     st.sampled_from(FIELDS),
     JSON | st.sampled_from(WORDS) | st.dictionaries(st.sampled_from(FIELDS), JSON | st.sampled_from(WORDS), max_size=4),
@@ -232,6 +277,7 @@ ENVELOPES = st.fixed_dictionaries(
 def test_nothing_that_is_sent_makes_the_judge_stumble(lines: list[tuple[Any, Any]]) -> None:
     texts = [by.sends(message) for by, message in lines]
     judged([*BEGIN, prompt(), call(), may_i(), *texts, CANCEL, dismissed(), done(), USAGE])
+    judged([*v2.WORKS, v2.call(), v2.may_i(), *texts, CANCEL, dismissed(), v2.done()])
     judged(texts)
 
 

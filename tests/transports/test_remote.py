@@ -1,5 +1,6 @@
 """Both remote profiles over real sockets: our client transports and our server end, with the demo agent behind it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 import antiphon
 from antiphon import v1
 from antiphon.transports.asgi import AcpEndpoint
+from antiphon.transports.remote import RemoteAddress
+from tests.gateway.second import SecondClient
 from tests.transports.serving import serve_demo, served
 
 PROFILES = ("http", "ws")
@@ -50,6 +53,22 @@ async def test_an_agent_of_the_sdk_is_served_as_an_asgi_application(tmp_path: An
     async with served(Echo().serve_asgi()) as host, antiphon.connect(f"ws://{host}/") as agent:
         session = await agent.new_session(tmp_path)
         assert await session.prompt("hello").text() == "you wrote: hello"
+
+
+@pytest.mark.parametrize("scheme", ["ws", "http"])
+async def test_an_agent_is_served_to_a_client_of_version_2(tmp_path: Path, scheme: str) -> None:
+    class Echo(antiphon.Agent):
+        async def prompt(self, turn: antiphon.AgentTurn) -> None:
+            await turn.say(f"you wrote: {turn.text}")
+
+    async with served(Echo().serve_asgi()) as host:
+        client = SecondClient(None, transport=await RemoteAddress(f"{scheme}://{host}/").open())
+        assert (await client.initialize())["protocolVersion"] == 2
+        session = await client.new(tmp_path)
+        asked = await client.turn(session, "hello")
+        assert client.states == ["running", "idle end_turn"]
+        assert client.transcript == {("user_message", asked): "hello", ("agent_message", "agent-1"): "you wrote: hello"}
+        await client.leave()
 
 
 @pytest.mark.parametrize("url", ["wss://user:secret@host/acp", "ftp://host/acp", "https:///acp"])

@@ -1,5 +1,8 @@
 """Questions as panels: what they show and what answers them."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -9,7 +12,8 @@ from antiphon.protocol import v1
 from antiphon.tui.form_panel import FieldProblem, FormPanel, read_field
 from antiphon.tui.painter import Painter
 from antiphon.tui.panels import ALONE, PAUSE, CommandPanel, MenuPanel, PagePanel, Panel
-from antiphon.tui.questions import PermissionAnswer, PermissionPanel, PermissionSubject, Scope, choose_login, subject_of
+from antiphon.tui.question.permission import PermissionAnswer, PermissionPanel, PermissionSubject, Scope, subject_of
+from antiphon.tui.question.sign_in import choose_login
 from tests.rows import each_row
 
 PAINTER = Painter(80, colour=False)
@@ -48,7 +52,7 @@ def pressed(keys: str, subject: PermissionSubject = RULED, gap: float = ALONE) -
         ("n", PermissionAnswer(False)),
         ("as", PermissionAnswer(True, "session")),
         ("ap", PermissionAnswer(True, "project")),
-        ("Ne", PermissionAnswer(False, "everywhere")),
+        ("ade", PermissionAnswer(False, "everywhere")),
         ("\x1b", PermissionAnswer(False)),
         ("\x03", PermissionAnswer(False)),
         ("a\x1bn", PermissionAnswer(False)),
@@ -57,6 +61,7 @@ def pressed(keys: str, subject: PermissionSubject = RULED, gap: float = ALONE) -
         ("ay", None),
         ("xY1 \r", None),
         ("v", None),
+        ("A", None),
     ],
 )
 def test_one_key_answers_and_always_asks_for_how_long(keys: str, answer: PermissionAnswer | None) -> None:
@@ -65,8 +70,8 @@ def test_one_key_answers_and_always_asks_for_how_long(keys: str, answer: Permiss
 
 YES: dict[str, Scope | None] = {"y": None, "as": "session", "ap": "project", "ae": "everywhere"}
 GAPS = st.floats(0, ALONE, exclude_max=True)
-TYPED = st.sampled_from(["yikes", "asking", "append", "always", "aeon", "you", "ya", "hey", "vy", "Ns"]) | st.text(
-    alphabet="yanNspevo1 ", max_size=6
+TYPED = st.sampled_from(["yikes", "asking", "append", "always", "aeon", "you", "ya", "hey", "vy", "ads"]) | st.text(
+    alphabet="yanrAdspevo1 ", max_size=6
 )
 
 
@@ -118,7 +123,7 @@ def test_after_a_pause_a_key_is_an_answer_again() -> None:
 
 def test_without_a_rule_to_remember_there_is_no_always() -> None:
     bare = PermissionSubject("Run it", options=ONCE)
-    assert pressed("a", bare) is None and pressed("N", bare) is None
+    assert pressed("a", bare) is None and pressed("A", bare) is None
     assert "always" not in "".join(PermissionPanel(bare).lines(PAINTER, 20))
 
 
@@ -129,10 +134,51 @@ def test_options_beyond_yes_and_no_are_chosen_by_number() -> None:
         v1.PermissionOption("no", "No", v1.PermissionOptionKind.REJECT_ONCE),
     ]
     subject = PermissionSubject("Leave plan mode", options=options)
-    assert " 2  Yes, and ask" in PermissionPanel(subject).lines(PAINTER, 20)
+    lines = PermissionPanel(subject).lines(PAINTER, 20)
+    assert "2 Yes, and ask" in lines and not any(line.startswith("y ") for line in lines)
     assert pressed("2", subject) == PermissionAnswer(True, option_id="ask")
     assert pressed("3", subject) == PermissionAnswer(False, option_id="no")
-    assert pressed("4", subject) is None
+    assert pressed("4", subject) is None and pressed("y", subject) is None
+
+
+def test_a_yes_that_means_more_has_its_own_words_and_what_a_key_means_has_no_number() -> None:
+    options = [
+        v1.PermissionOption("accept_edits", "Yes, and accept edits", v1.PermissionOptionKind.ALLOW_ALWAYS),
+        v1.PermissionOption("ask_for_edits", "Yes, and ask before each edit", v1.PermissionOptionKind.ALLOW_ONCE),
+        v1.PermissionOption("keep_planning", "No, stay in plan mode", v1.PermissionOptionKind.REJECT_ONCE),
+        v1.PermissionOption("change_plan", "No, and explain what to change", v1.PermissionOptionKind.REJECT_ONCE),
+    ]
+    subject = PermissionSubject("Ready to code?", options=options)
+    assert PermissionPanel(subject).lines(PAINTER, 20)[1:] == [
+        "y Yes, and ask before each edit",
+        "1 Yes, and accept edits",
+        "n no · r no, because …",
+    ]
+    assert pressed("y", subject) == PermissionAnswer(True)
+    assert pressed("1", subject) == PermissionAnswer(True, option_id="accept_edits")
+    panel = PermissionPanel(subject)
+    press(panel, "r")
+    panel.enter("smaller steps")
+    assert panel.answer == PermissionAnswer(False, option_id="change_plan", reason="smaller steps")
+
+
+@pytest.mark.parametrize("columns", [30, 50, 80, 120])
+def test_a_row_of_keys_ends_between_two_keys_and_the_rule_is_shown_if_there_is_a_place(columns: int) -> None:
+    subject = PermissionSubject("Edit", always=("Edit(src/calc.py)",), options=ONCE, edits=True)
+    painter = Painter(columns, colour=False)
+    rows = PermissionPanel(subject).lines(painter, 12)[1:]
+    assert all(len(row) <= columns and row[1] == " " for row in rows)  # each begins with a key
+    keys = " · ".join(rows).split(" · ")
+    assert [key.split()[0] for key in keys] == ["y", "a", "A", "n", "r"]
+    assert ("a always Edit(src/calc.py)" in keys) is (columns > 30)
+    assert len(rows) == {30: 3, 50: 2, 80: 1, 120: 1}[columns]
+
+
+def test_an_engine_that_is_in_the_title_already_is_named_once() -> None:
+    call = v1.ToolCallPatch("1", title="Claude Code: Edit calc.py")
+    assert subject_of(call, ONCE, "/w", asked_by="Claude Code").title == "Claude Code: Edit calc.py"
+    call = v1.ToolCallPatch("1", title="Edit calc.py")
+    assert subject_of(call, ONCE, "/w", asked_by="Claude Code").title == "Claude Code: Edit calc.py"
 
 
 def test_the_command_and_the_change_are_shown_and_not_only_the_title() -> None:
@@ -143,9 +189,70 @@ def test_the_command_and_the_change_are_shown_and_not_only_the_title() -> None:
         content=[v1.Diff("/w/a", "new\n", "old\n")],
         locations=[v1.ToolLocation("/w/a"), v1.ToolLocation("/etc/hosts")],
     )
-    lines = PermissionPanel(subject_of(call, ONCE, "/w", why="No rule decides.")).lines(PAINTER, 20)
-    assert lines[:2] == ["Allow?  Tidy up", "No rule decides."]
-    assert lines[2:7] == ["  $ rm -rf <U+202E>build", "  a  +1 -1", "  - old", "  + new", "  /etc/hosts"]
+    subject = replace(subject_of(call, ONCE, "/w"), why="A rule asks.")
+    lines = PermissionPanel(subject).lines(PAINTER, 20)
+    assert lines[:6] == [
+        "Allow?  Tidy up",
+        "  $ rm -rf <U+202E>build",
+        "  a  +1 -1",
+        "  - old",
+        "  + new",
+        "  /etc/hosts",
+    ]
+    assert lines[6:] == ["  Asked because: A rule asks.", "y once · n no · r no, because …"]
+
+
+def test_a_command_is_shown_once_also_if_it_is_the_title() -> None:
+    line = "python3 -m pytest -q test_calc.py"
+    marked = v1.ContentItem(v1.TextBlock("Claude Code asks."), meta={"antiphon": {"question": "engine"}})
+    content: list[v1.ToolContent] = [v1.ContentItem(v1.TextBlock("Run the tests")), marked]
+    call = v1.ToolCallPatch("1", title=f"`{line}`", raw_input={"command": line}, content=content)
+    lines = PermissionPanel(subject_of(call, ONCE, "/w", asked_by="Claude Code")).lines(PAINTER, 20)
+    assert lines == ["Allow?  Claude Code: Run the tests", f"  $ {line}", "y once · n no · r no, because …"]
+
+
+def test_a_change_has_the_numbers_of_its_lines_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a = 1\nb = 2\n", encoding="utf-8")
+    call = v1.ToolCallPatch("1", title="Edit a.py", content=[v1.Diff(f"{tmp_path}/a.py", "b = 3\n", "b = 2\n")])
+    subject = subject_of(call, ONCE, str(tmp_path))
+    lines = ["Allow?  Edit a.py  +1 -1", "  1   a = 1", "  2 - b = 2", "  2 + b = 3"]
+    assert PermissionPanel(subject).lines(PAINTER, 20)[:4] == lines
+
+
+def test_all_edits_are_offered_for_edits_alone() -> None:
+    subject = replace(RULED, edits=True)
+    assert "A all edits" in PermissionPanel(subject).lines(PAINTER, 20)[-1]
+    assert pressed("A", subject) == PermissionAnswer(True, all_edits=True)
+
+
+def test_the_rule_that_always_would_remember_can_be_changed_and_is_checked() -> None:
+    subject = replace(RULED, check=lambda rules: "" if rules[0].startswith("Bash(") else "it would not allow this call")
+    panel = PermissionPanel(subject)
+    press(panel, "ac", gap=PAUSE)
+    assert (panel.typed, panel.prefill) == ("Rule: ", "Bash(ls)")
+    panel.enter("Read")
+    assert "✗ it would not allow this call" in panel.lines(PAINTER, 20)
+    assert (panel.typed, panel.prefill) == ("Rule: ", "Read")  # to be mended
+    panel.enter("Bash(ls *)")
+    assert panel.lines(PAINTER, 20)[:2] == ["Always allow", "  Bash(ls *)"]
+    panel.key("s", 99.0)
+    panel.settle(99.0 + ALONE)
+    assert panel.answer == PermissionAnswer(True, "session", rules=("Bash(ls *)",))
+
+
+@each_row(
+    ("ids", "option"),
+    [(("yes", "no"), None), (("yes", "no", "reject_with_message"), "reject_with_message"), (("yes", "reject_and_stop", "no"), "reject_and_stop")],
+)  # fmt: skip
+def test_a_no_may_have_a_reason(ids: tuple[str, ...], option: str | None) -> None:
+    kinds = [v1.PermissionOptionKind.ALLOW_ONCE if id == "yes" else v1.PermissionOptionKind.REJECT_ONCE for id in ids]
+    options = [v1.PermissionOption(id, id, kind) for id, kind in zip(ids, kinds, strict=True)]
+    panel = PermissionPanel(PermissionSubject("Run it", options=options))
+    panel.key("r", 9.0)
+    assert panel.typed == "Because: "
+    panel.enter("use make")
+    assert panel.answer == PermissionAnswer(False, option_id=option, reason="use make")
+    assert not [line for line in PermissionPanel(panel.subject).lines(PAINTER, 20) if line.startswith("1 ")]
 
 
 def test_what_does_not_fit_is_counted_and_can_be_viewed() -> None:
@@ -154,9 +261,9 @@ def test_what_does_not_fit_is_counted_and_can_be_viewed() -> None:
     panel = PermissionPanel(subject_of(call, ONCE, "/w"), seen.extend)
     lines = panel.lines(PAINTER, 12)
     assert len(lines) == 12 and any("more lines" in line for line in lines)
-    assert " v  view all" in panel.lines(PAINTER, 12)[-1]
+    assert "v view" in panel.lines(PAINTER, 12)[-1]
     press(panel, "v")
-    assert len(seen) == 51 and not panel.done
+    assert len(seen) == 51 and not panel.done  # with the name of the file
 
 
 def test_input_of_an_unknown_tool_is_shown_as_it_is() -> None:
@@ -224,6 +331,55 @@ def test_a_form_is_declined_by_escape_and_dismissed_by_ctrl_c() -> None:
         panel = FormPanel("Who?", v1.Form(properties={"name": v1.StringProperty()}))
         panel.leave("escape" if how == "escape" else "interrupt")
         assert panel.done and panel.answer == answer
+
+
+COLOURS = [v1.EnumOption(name, name, None) for name in ("Red", "Dark blue", "Green")]
+BESIDE = v1.StringProperty("Colour: other", meta={"antiphon": {"other": "colour"}})
+
+
+@each_row(
+    ("typed", "values"),
+    [
+        ("2", {"colour": "Dark blue"}),
+        ("dark BLUE", {"colour": "Dark blue"}),
+        ("rather none", {"other": "rather none"}),
+        ("1: but darker", {"colour": "Red", "other": "but darker"}),
+        ("", {}),
+        ("4", None),
+        ("7: what", None),
+    ],
+)
+def test_a_choice_and_the_users_own_words_are_one_step(typed: str, values: dict[str, str] | None) -> None:
+    field = v1.StringProperty("Colour", one_of=COLOURS)
+    panel = FormPanel("Which colour?", v1.Form(properties={"colour": field, "other": BESIDE}))
+    assert "1 of" not in "".join(panel.lines(PAINTER, 20)) and panel.typed == "Colour: "
+    panel.enter(typed)
+    assert panel.answer == (v1.Accepted({**values}) if values is not None else v1.Dismissed())
+    assert panel.done is (values is not None)
+
+
+@each_row(
+    ("typed", "values"),
+    [
+        ("1, 3", {"colour": ["Red", "Green"]}),
+        ("1 3", {"colour": ["Red", "Green"]}),
+        ("dark blue, a touch of pink, red", {"colour": ["Dark blue", "Red"], "other": "a touch of pink"}),
+        ("none of them", {"other": "none of them"}),
+        ("1 9", None),
+    ],
+)
+def test_several_choices_and_own_words_are_one_step(typed: str, values: dict[str, str | list[str]] | None) -> None:
+    field = v1.MultiSelectProperty(v1.TitledItems(COLOURS), "Colour")
+    panel = FormPanel("Which colours?", v1.Form(properties={"colour": field, "other": BESIDE}))
+    panel.enter(typed)
+    assert panel.answer == (v1.Accepted(dict(values)) if values is not None else v1.Dismissed())
+
+
+def test_what_was_chosen_and_said_is_one_line_of_the_answer() -> None:
+    field = v1.StringProperty("Colour", one_of=COLOURS)
+    panel = FormPanel("Which colour?", v1.Form(properties={"colour": field, "other": BESIDE}))
+    panel.enter("2: but lighter")
+    assert panel.answered() == ["Colour: Dark blue, but lighter"]
 
 
 def test_a_page_is_opened_only_when_asked_to() -> None:

@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
@@ -77,8 +78,8 @@ def test_diffs_and_output_are_bounded() -> None:
     shown.apply(v1.ToolCall("1", "Edit", status=v1.ToolStatus.COMPLETED, content=[diff, v1.TerminalItem("t")]))
     shown.end_turn()
     lines = shown.take()
-    assert lines[1] == "  a.txt  +100 -0  new" and "  … 77 more lines" in lines
-    assert lines[-3:] == ["  48", "  49", "  exit status 1"] and "  … 41 more lines" in lines
+    assert lines[1] == "  a.txt  +100 -0  new" and "  … 77 more lines · Ctrl-O" in lines
+    assert lines[-3:] == ["  48", "  49", "  exit status 1"] and "  … 41 more lines · Ctrl-O" in lines
 
 
 def test_output_in_a_fence_is_shown_as_output() -> None:
@@ -184,3 +185,88 @@ def test_what_markdown_would_hide_is_shown_as_it_was_written() -> None:
     shown = screen()
     shown.apply(say("<b>bold</b> [x](http://y)\n\n[ref]: http://z\n\n"))
     assert shown.take() == ["<b>bold</b> x (http://y)", "", "[ref]: http://z"]
+
+
+def from_engine(update: v1.Update, engine: str, *, label: bool = False) -> v1.Update:
+    meta: JsonObject = {"antiphon": {"engine": engine, **({"label": True} if label else {})}}
+    return structs.replace(update, meta=meta)  # type: ignore[type-var]  # every update is a struct
+
+
+def test_where_several_engines_answer_each_is_named_once_before_its_words_and_its_calls() -> None:
+    shown = screen()
+    shown.titles = {"claude": "Claude Code", "codex": "Codex"}
+    for update in (
+        from_engine(say("**Claude Code**\n\n"), "claude", label=True),
+        from_engine(say("one\n\n"), "claude"),
+        from_engine(call("1", v1.ToolStatus.COMPLETED, "Codex: ls"), "codex"),
+        from_engine(say("\n\n**Codex**\n\n"), "codex", label=True),
+        from_engine(say("two\n\n"), "codex"),
+    ):
+        shown.apply(update)
+    shown.end_turn()
+    assert [line for line in shown.take() if line] == ["● Claude Code", "one", "● Codex", "✓ Codex: ls", "two"]
+
+
+def test_an_engine_that_answers_alone_is_not_named() -> None:
+    shown = screen()
+    shown.apply(from_engine(call("1", v1.ToolStatus.COMPLETED, "ls"), "codex"))
+    shown.apply(from_engine(say("one\n\n"), "codex"))
+    shown.end_turn()
+    assert [line for line in shown.take() if line] == ["✓ ls", "one"]
+
+
+def test_the_answer_to_a_question_leaves_no_trace_of_the_question_in_the_call() -> None:
+    shown = screen()
+    note = v1.ContentItem(v1.TextBlock("Claude Code asks."), meta={"antiphon": {"question": "engine"}})
+    shown.apply(v1.ToolCall("1", "ls", status=v1.ToolStatus.IN_PROGRESS, content=[note]))
+    assert [line[2:] for line in shown.live(9)] == ["ls"]
+
+
+def test_a_denied_call_shows_the_reason_of_the_policy_and_nothing_that_was_written_for_the_model() -> None:
+    shown = screen()
+    text = v1.ContentItem(v1.TextBlock("The user rejected this tool call. Stop what you are doing."))
+    for id, why in (("1", {}), ("2", {"why": "The rule `Bash(rm *)` denies it."})):
+        meta: JsonObject = {"antiphon": {"denied": True, **why}}
+        shown.apply(v1.ToolCall(id, "rm x", status=v1.ToolStatus.FAILED, content=[text], meta=meta))
+    shown.end_turn()
+    assert shown.take() == ["✗ rm x  denied", "✗ rm x  denied", "  The rule `Bash(rm *)` denies it."]
+
+
+def test_a_denied_call_is_shown_as_denied_also_if_the_agent_does_not_report_it() -> None:
+    shown = ChatScreen(Painter(40, colour=False), word_of=lambda id: "denied" if id == "1" else "failed")
+    shown.apply(call("1", v1.ToolStatus.IN_PROGRESS, "rm x"))
+    shown.apply(call("2", v1.ToolStatus.IN_PROGRESS, "ls"))
+    assert shown.live(9)[0] == "✗ rm x  denied" and "denied" not in shown.live(9)[1]
+    shown.apply(call("1", v1.ToolStatus.COMPLETED, "rm x"))  # it went on in another way
+    assert shown.live(9)[0] == "✓ rm x"
+
+
+def test_a_call_that_is_nothing_but_a_form_is_shown_only_if_it_fails() -> None:
+    shown = screen()
+    for id in ("1", "2"):
+        shown.apply(call(id, v1.ToolStatus.IN_PROGRESS, f"Which database {id}?"))
+        entry = shown.transcript.call(id)
+        assert entry is not None
+        shown.in_forms.add(entry.key)
+    assert shown.live(9) == []
+    for id, status in (("1", v1.ToolStatus.COMPLETED), ("2", v1.ToolStatus.FAILED)):
+        shown.apply(v1.ToolCallUpdate(id, status=status))
+    shown.end_turn()
+    assert shown.take() == ["✗ Which database 2?  failed"]
+
+
+def word(number: int) -> v1.AgentMessageChunk:
+    return say(f"w{number} " if number % 40 else f"w{number}.\n\n", "m")
+
+
+def test_a_long_stream_is_given_out_once_and_in_order() -> None:
+    shown, lines = screen(80), list[str]()
+    for number in range(20_000):
+        shown.apply(word(number))
+        if number % 100 == 99:  # as often as it is drawn
+            lines += shown.take()
+            assert len(shown.live(10)) <= 10
+    shown.end_turn()
+    lines += shown.take()
+    words = [each.rstrip(".") for line in lines for each in line.split()]
+    assert words == [f"w{number}" for number in range(20_000)]

@@ -40,6 +40,7 @@ def test_the_core_of_the_page_does_what_it_should() -> None:
     run_tests(*ALONE)
 
 
+@pytest.mark.prove
 def test_the_core_of_the_page_follows_sessions_of_a_gateway_over_a_network_that_fails(tmp_path: Path) -> None:
     with running(tmp_path, "--limit", "prompts-per-minute=1000") as gateway:
         watching = gateway.admin(action="create token", name="watcher", role="watch")

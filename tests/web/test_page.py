@@ -56,6 +56,7 @@ async def test_without_a_code_the_page_says_how_to_sign_in(
     await expect(device.page.get_by_text("antiphon serve status --launch")).to_be_visible()
 
 
+@pytest.mark.prove
 async def test_a_share_signs_a_browser_in_as_a_guest(new_device: NewDevice, gateway: Gateway) -> None:
     token = gateway.admin(action="create token", name="Ann", role="watch")["secret"]
     device = await new_device(signed_in=False)
@@ -107,11 +108,13 @@ async def test_the_policy_lets_no_other_script_run(desktop: Device) -> None:
     assert await page.evaluate("typeof window.owned") == "undefined"
 
 
+@pytest.mark.prove
 async def test_people_with_a_screen_reader_or_a_keyboard_can_use_the_first_screen(page: "Page", phone: Device) -> None:
     assert await serious_findings(page) == []
     assert await serious_findings(phone.page) == []
 
 
+@pytest.mark.prove
 async def test_a_frozen_page_goes_on_when_it_is_thawed(phone: Device) -> None:
     await phone.freeze()
     await phone.thaw()
@@ -119,6 +122,7 @@ async def test_a_frozen_page_goes_on_when_it_is_thawed(phone: Device) -> None:
     assert await phone.page.evaluate("devicePixelRatio") == 3
 
 
+@pytest.mark.prove
 async def test_the_page_can_be_installed(desktop: Device) -> None:
     session = await desktop.page.context.new_cdp_session(desktop.page)
     manifest = await session.send("Page.getAppManifest")
@@ -127,6 +131,7 @@ async def test_the_page_can_be_installed(desktop: Device) -> None:
     assert [each["errorId"] for each in found["installabilityErrors"]] == ["in-incognito"], "as every page of a test is"
 
 
+@pytest.mark.prove
 async def test_an_installed_page_opens_without_a_network(phone: Device) -> None:
     await phone.page.evaluate("navigator.serviceWorker.ready.then(() => null)")
     await phone.go_offline()
@@ -137,6 +142,7 @@ async def test_an_installed_page_opens_without_a_network(phone: Device) -> None:
     await phone.page.wait_for_selector("html[data-connection=open]")
 
 
+@pytest.mark.prove
 async def test_a_page_without_a_network_is_still_there_and_connects_again(phone: Device) -> None:
     await phone.go_offline()
     assert await phone.page.evaluate("navigator.onLine") is False

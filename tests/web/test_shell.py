@@ -253,7 +253,7 @@ async def test_the_audit_log_fits_on_a_phone(phone: Device, gateway: Gateway) ->
 
 async def test_a_directory_outside_of_the_roots_is_refused_with_what_to_do(page: "Page", gateway: Gateway) -> None:
     await page.goto(f"{page.url.partition('#')[0]}#/new")
-    await expect(page.get_by_text("antiphon serve --root DIR")).to_be_visible()
+    await expect(page.get_by_text("The option --root DIR of antiphon serve")).to_be_visible()
     await page.get_by_role("combobox", name="Directory").fill("/")
     await page.get_by_role("button", name="Start session").click()
     problem = page.get_by_role("alert")

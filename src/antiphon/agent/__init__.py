@@ -11,6 +11,7 @@ Files in reading order:
     turn.py        a turn: what an agent does between a prompt and its response
     questions.py   requests that wait for the user: permission, forms, pages, and what their answers mean
     tools.py       a tool call while it happens
+    work.py        work beside the answer to a prompt: by itself, in the background, and what the client cancels alone
     commands.py    a command while it runs, in a terminal of the client or on this machine
     client.py      the client at the other end, and what it can do
 """

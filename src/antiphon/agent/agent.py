@@ -61,8 +61,13 @@ MCP_KINDS: Final = ("http", "sse")
 S = TypeVar("S", bound=Support)
 
 
-def capabilities(does: Callable[[str], bool], takes: "Collection[str]", mcp: "Collection[str]") -> AgentCapabilities:
-    """Compute what to advertise. `does` returns whether a hook is filled in; `takes` and `mcp` are what is accepted."""
+def capabilities(
+    does: Callable[[str], bool], takes: "Collection[str]", mcp: "Collection[str]", *, cuts_forks: bool = False
+) -> AgentCapabilities:
+    """Compute what to advertise. `does` returns whether a hook is filled in; `takes` and `mcp` are what is accepted.
+
+    `cuts_forks`: whether a fork may end before a prompt of its source.
+    """
     _check("takes", takes, CONTENT_KINDS)
     _check("mcp", mcp, MCP_KINDS)
 
@@ -76,13 +81,21 @@ def capabilities(does: Callable[[str], bool], takes: "Collection[str]", mcp: "Co
         session_capabilities=SessionCapabilities(
             list=support(ListSupport, "list_sessions"),
             resume=support(ResumeSupport, "resume_session"),
-            fork=support(ForkSupport, "fork_session"),
+            fork=_fork_support(does("fork_session"), cuts_forks),
             delete=support(DeleteSupport, "delete_session"),
             close=CloseSupport(),  # a session can be closed without a hook
             additional_directories=DirectoriesSupport(),  # they are in `session.directories`
         ),
         auth=AgentAuthCapabilities(logout=support(LogoutSupport, "logout")),
     )
+
+
+def _fork_support(forks: bool, cuts_forks: bool) -> ForkSupport | None:
+    if not forks or not cuts_forks:
+        return ForkSupport() if forks else None
+    from antiphon.transcript.fork_point import CUTS_FORKS
+
+    return ForkSupport(meta=dict(CUTS_FORKS))
 
 
 def _check(name: str, given: "Collection[str]", known: "Collection[str]") -> None:
@@ -199,8 +212,14 @@ class Agent(Hooks):
     auth_methods: "Sequence[AuthMethod]" = ()
     auth_aliases: "Mapping[str, str]" = MappingProxyType({})
     """Other ids of methods to sign in, which clients know from elsewhere → the ids on offer."""
+    cuts_forks: bool = False
+    """Whether `fork_session` leaves out the prompts that the request names (`transcript.fork_point`), and what followed them."""
+    appends_system_prompt: bool = False
+    """Whether `_meta.antiphon.appendSystemPrompt` of the request that opens a session becomes a part of the model's system prompt."""
     ahead: "Callable[[], Maybe[None]] | None" = None
     """Called once a client is connected, before its first request after `initialize`. Not waited for; its failure is ignored."""
+    versions: "Collection[int]" = (1, 2)
+    """The versions of ACP that it speaks. What a client of version 2 sends is translated: hooks see version 1 alone."""
     _clients = 0
     """How many clients are being served."""
 
@@ -213,6 +232,7 @@ class Agent(Hooks):
         takes: "Collection[str] | None" = None,
         mcp: "Collection[str] | None" = None,
         auth_methods: "Sequence[AuthMethod] | None" = None,
+        versions: "Collection[int] | None" = None,
     ) -> None:
         self.info = Implementation(name or type(self).__name__.lower(), version, title)
         if takes is not None:
@@ -221,9 +241,13 @@ class Agent(Hooks):
             self.mcp = mcp
         if auth_methods is not None:
             self.auth_methods = auth_methods
+        if versions is not None:
+            if not versions or not set(versions) <= {1, 2}:
+                raise LocalProtocolError(f"these are no versions of ACP: {tuple(versions)}", hint="give 1, 2 or both")
+            self.versions = versions
         self._extensions: dict[str, Callable[[Any], object]] = {}
         """Method → handler, of methods that are not the protocol's."""
-        self.capabilities = capabilities(self.does, self.takes, self.mcp)
+        self.capabilities = capabilities(self.does, self.takes, self.mcp, cuts_forks=self.cuts_forks)
 
     def __repr__(self) -> str:
         return f"<agent {self.info.name!r}>"
@@ -235,7 +259,7 @@ class Agent(Hooks):
             raise LocalProtocolError(f"an agent has no hook `{name}`", hint=f"name the function {', '.join(_HOOKS)}")
         _check_arguments(name, hook)
         setattr(self, name, hook)
-        self.capabilities = capabilities(self.does, self.takes, self.mcp)
+        self.capabilities = capabilities(self.does, self.takes, self.mcp, cuts_forks=self.cuts_forks)
         return hook
 
     def extension(self, method: str) -> "Callable[[F], F]":
@@ -266,7 +290,11 @@ class Agent(Hooks):
             agent_capabilities=self.capabilities,
             auth_methods=[each for each in self.auth_methods if _possible(each, asked)],
             agent_info=self.info,
-            meta={"steering": {"supported": True}} if self.does("steer") else None,
+            meta={
+                **({"steering": {"supported": True}} if self.does("steer") else {}),
+                **({"antiphon": {"appendSystemPrompt": True}} if self.appends_system_prompt else {}),
+            }
+            or None,
         )
 
     async def serve(self, transport: "Transport") -> None:
@@ -332,6 +360,8 @@ def run(agent: "Agent") -> None:
 
     def initialize(request: "Initialize") -> "InitializeResult":
         nonlocal asked
+        if (request.protocol_version != 1 and 2 in agent.versions) or 1 not in agent.versions:
+            raise LocalProtocolError("this handshake is for the connection")  # which knows other versions
         result = agent.initialize(request)
         asked = request
         return result

@@ -34,6 +34,11 @@ class ConnectedClient:
         self.capabilities = asked.client_capabilities if asked is not None else ClientCapabilities()
 
     @property
+    def version(self) -> int:
+        """The version of ACP that it speaks, 1 or 2. What a hook sees is version 1 in either case."""
+        return 2 if self.connection.translated else 1
+
+    @property
     def name(self) -> str:
         """The name of the client; empty if it sent none."""
         return self.info.name if self.info is not None else ""

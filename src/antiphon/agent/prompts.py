@@ -128,6 +128,10 @@ class PromptQueue:
     async def cancel_and_wait(self) -> None:
         """Cancel all prompts, and wait until they are answered. The grace of the hooks bounds the wait."""
         self.cancel()
+        await self.wait_idle()
+
+    async def wait_idle(self) -> None:
+        """Wait until no prompt runs or waits."""
         while self._line:
             await asyncio.wait([self._line[-1].over])
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -34,6 +35,8 @@ AHEAD_DELAY: Final = 0.05
 
 async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | None = None) -> None:
     """Serve one client until it is gone. `asked` is its `initialize`, if that has been answered already."""
+    if asked is None and 2 in agent.versions:
+        transport = _versioned(agent, transport)
     service = AgentService(agent, transport, asked)
     agent._clients += 1
     ahead = asyncio.ensure_future(_call_ahead(agent))
@@ -50,6 +53,17 @@ async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | N
         agent._clients -= 1
         if not agent._clients:
             await wait_for_ends([asyncio.ensure_future(_close(agent))], "what sessions share")
+
+
+def _versioned(agent: "Agent", transport: "Transport") -> "Transport":
+    """Return the transport with what it needs to find out whether its client speaks another version than version 1."""
+    from antiphon.connection.negotiated import AgentNegotiation
+    from antiphon.protocol.translate.choice import by_request, v2_client
+
+    clock = asyncio.get_running_loop().time
+    return AgentNegotiation(
+        transport, partial(by_request, clock, agent.versions, make=partial(v2_client, extended=True))
+    )
 
 
 async def _call_ahead(agent: "Agent") -> None:
@@ -127,6 +141,8 @@ class AgentService:
             return {}
         if method == STEERING and self._agent.does("steer"):
             return await self.sessions.steer(read_steering(params))
+        if method.startswith("_antiphon/v2/") and self.client.version > 1:
+            return self.sessions.cancel_part(method, params)
         handler = self._agent._extensions.get(method)
         if handler is None:
             raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)

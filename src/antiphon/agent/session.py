@@ -7,7 +7,7 @@ also gives the session its sender. So no update reaches the client before it kno
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec import UNSET
@@ -18,7 +18,14 @@ from antiphon.errors import LocalProtocolError
 from antiphon.protocol import v1
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Coroutine
+
     from antiphon.agent.client import ConnectedClient
+    from antiphon.agent.prompts import PromptQueue
+    from antiphon.agent.tools import LiveCall
+    from antiphon.agent.turn import AgentTurn
+    from antiphon.agent.work import BackgroundCall, OwnWork, SessionWork
     from antiphon.connection.updates import SessionSender
     from antiphon.policy import Rules
     from antiphon.protocol.base import JsonObject
@@ -95,6 +102,11 @@ class AgentSession:
         self.state: Any = None
         self._on_update: Callable[[v1.Update], None] | None = None
         self._held: list[v1.Update | _HeldNotification] | None = []
+        self._known_work: SessionWork | None = None
+        self._prompts: PromptQueue | None = None
+        """The prompts that run or wait in it, once it is open."""
+        self._running_prompt: str | None = None
+        """The id that the client gave to the prompt that runs."""
         self._sender: SessionSender | None = None
         self._quick: SessionSender | None = None
         """The sender, unless updates are watched: pieces of text need not become updates first."""
@@ -210,6 +222,69 @@ class AgentSession:
             await self.update(v1.NoticeUpdate(severity, title, description, meta=None if meta is None else dict(meta)))
         else:
             await self.say(f"{title}: {description}\n" if description else f"{title}\n")
+
+    # Work beside the answer to a prompt.
+
+    def work(self) -> "OwnWork":
+        """Work without a prompt: `async with session.work() as turn`, and then as in a turn. The client shows the session as running.
+
+        If the client cancels the session, the block is left by a cancellation and the code after it runs. It does not wait for a prompt
+        that runs: `await session.wait_idle()` before it does. A client of version 1 gets the updates alone.
+        """
+        from antiphon.agent.work import OwnWork
+
+        return OwnWork(self)
+
+    async def wait_idle(self) -> None:
+        """Wait until no prompt runs or waits in the session. Not in the hook of a prompt, which would wait for itself."""
+        if self._prompts is not None:
+            await self._prompts.wait_idle()
+
+    def background(
+        self,
+        title: str,
+        kind: v1.ToolKind = v1.ToolKind.OTHER,
+        *,
+        name: str | None = None,
+        input: Any = UNSET,
+        at: "Sequence[v1.ToolLocation | str | os.PathLike[str]]" = (),
+    ) -> "BackgroundCall":
+        """Show a tool call that goes on beyond its turn: `async with session.background("Watch the build") as call`, in a task.
+
+        The client lists it as background work and can cancel it alone: then the block is left, and the code after it runs. It is
+        cancelled too when the session is closed, and when a client of version 1 cancels the session while no prompt runs.
+        """
+        from antiphon.agent.work import BackgroundCall
+
+        def make(turn: "AgentTurn") -> "LiveCall":
+            return turn.tool(title, kind, name=name, input=input, at=at)
+
+        return BackgroundCall(self, make)
+
+    def start_task(self, work: "Coroutine[Any, Any, None]", *, name: str | None = None) -> None:
+        """Run a coroutine beyond the turn: until it ends, or the session is closed. Its error is logged."""
+        self._work.start(work, name)
+
+    @property
+    def _work(self) -> "SessionWork":
+        """The work of the session. Its module is loaded for agents that have some."""
+        if self._known_work is None:
+            from antiphon.agent.work import SessionWork
+
+            self._known_work = SessionWork(self)
+        return self._known_work
+
+    def _prompt_id(self) -> str | None:
+        """The id that the client gave to the prompt that runs, if it did."""
+        return self._running_prompt
+
+    def _shown_id(self, id: str) -> str:
+        """The id of a tool call, as the client knows it."""
+        return id
+
+    def _shown(self) -> Awaitable[None]:
+        """Wait until what was sent is on its way to the client."""
+        return NO_WAIT
 
     def send_options(self) -> Awaitable[None]:
         """Send all options with their values."""

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import msgspec
+
 from antiphon.agent.prompts import INJECTED, PromptQueue, too_late
 from antiphon.agent.questions import end_turn
 from antiphon.agent.session import AgentSession, close_session, open_session
@@ -104,7 +106,7 @@ class _Open:
 
     def __init__(self, session: AgentSession) -> None:
         self.session = session
-        self.turns = PromptQueue()
+        self.turns = session._prompts = PromptQueue()
         self.ending: asyncio.Task[None] | None = None
 
 
@@ -247,13 +249,34 @@ class AgentSessions:
         """Run a prompt: `session/prompt`."""
         found = self._find(asked.session_id)
         check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
-        return await found.turns.take(AgentTurn(found.session, asked.prompt, asked.meta), self._run, self._wait)
+        return await found.turns.take(self._turn(found.session, asked), self._run, self._wait)
+
+    def _turn(self, session: AgentSession, asked: v1.Prompt) -> AgentTurn:
+        if asked.meta is None or self._client.version == 1:
+            return AgentTurn(session, asked.prompt, asked.meta)
+        from antiphon.protocol.extension import KEY, kept_in  # late: for clients of version 2 alone
+
+        id = kept_in(asked.meta).get("messageId")
+        meta = {key: value for key, value in asked.meta.items() if key != KEY}
+        return AgentTurn(session, asked.prompt, meta, message_id=id if isinstance(id, str) else None)
+
+    def cancel_part(self, method: str, params: msgspec.Raw) -> dict[str, str]:
+        """Cancel one tool call or terminal, for a client of version 2."""
+        from antiphon.protocol.extension import CANCEL_METHODS, OpenWork
+
+        for kind, (call, member) in CANCEL_METHODS.items():
+            if call.name == method:
+                asked = call.decode_params(params)
+                session = self._find(str(asked.get("sessionId"))).session
+                session._work.cancel(OpenWork(kind, str(asked.get(member))))
+                return {}
+        raise RequestError(Code.METHOD_NOT_FOUND, "Method not found", method)
 
     async def steer(self, asked: v1.Prompt) -> dict[str, str]:
         """Add to the turn that runs. Without a running turn, the client keeps what the user wrote."""
         found = self._find(asked.session_id)
         check_content(asked.prompt, (*self._agent.takes, *self._agent.also_takes))
-        addition = AgentTurn(found.session, asked.prompt, asked.meta)
+        addition = self._turn(found.session, asked)
         try:
             taken = found.turns.busy and await maybe_await(self._agent.steer(addition))
         finally:
@@ -276,7 +299,11 @@ class AgentSessions:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, turn: AgentTurn) -> v1.PromptResult:
-        outcome: Outcome = await maybe_await(self._agent.prompt(turn))
+        turn.session._running_prompt = turn._message_id
+        try:
+            outcome: Outcome = await maybe_await(self._agent.prompt(turn))
+        finally:
+            turn.session._running_prompt = None
         if isinstance(outcome, v1.PromptResult):
             return outcome
         if outcome is None or isinstance(outcome, v1.StopReason):
@@ -294,9 +321,14 @@ class AgentSessions:
             asyncio.get_running_loop().call_soon(self._cancel_now, found)
 
     def _cancel_now(self, found: _Open) -> None:
+        work = found.session._known_work
+        own = work is not None and work.cancel_own()
         if found.turns.busy or found.ending is not None:
             found.turns.cancel()
-        elif self._agent.does("cancel"):  # what an agent does by itself, between prompts
+            return
+        if work is not None and not own and self._client.version == 1:  # which has no other way to cancel it
+            work.cancel_background()
+        if self._agent.does("cancel"):  # what an agent does by itself, between prompts
             self._begin_task(self._cancel(found.session), "cancel")
 
     async def _cancel(self, session: AgentSession) -> None:
@@ -403,6 +435,8 @@ class AgentSessions:
     async def _close(self, found: _Open) -> None:
         try:
             await found.turns.cancel_and_wait()
+            if found.session._known_work is not None:
+                await found.session._known_work.end()
             await maybe_await(self._agent.close_session(found.session))
         finally:
             close_session(found.session)

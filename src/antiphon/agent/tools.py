@@ -1,4 +1,4 @@
-"""A tool call while it runs. It is shown as pending, then in progress, and always ends as completed or failed."""
+"""A tool call while it runs. It is shown as pending, then in progress, and always ends as completed, failed or cancelled."""
 
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from antiphon.agent.commands import FinishedCommand
     from antiphon.agent.turn import AgentTurn
+    from antiphon.agent.work import CancellablePart
     from antiphon.protocol.timeouts import Timeout
 
 __all__ = ["LiveCall"]
@@ -33,6 +34,8 @@ class LiveCall:
         self._last_changes: dict[str, Any] = {}
         self.status = call.status
         self.id = call.tool_call_id
+        self.cancelled = False
+        """Whether the client cancelled this call alone, in a block of `cancellable`."""
 
     async def __aenter__(self) -> Self:
         from asyncio import CancelledError
@@ -48,7 +51,9 @@ class LiveCall:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
     ) -> None:
-        if error is None and not self._failed:
+        if self.cancelled and not isinstance(error, Exception):
+            self._fail(**self._last_changes, meta=_cancelled_status(self._turn))
+        elif error is None and not self._failed:
             if self.status == v1.ToolStatus.PENDING:
                 # Not awaited: cancelled in between, it would never be completed.
                 _ = self._patch(status=v1.ToolStatus.IN_PROGRESS)
@@ -84,6 +89,16 @@ class LiveCall:
         if reason is not None:
             self._content.append(_text(reason))
             self._last_changes = {"content": list(self._content)}
+
+    def cancellable(self) -> "CancellablePart":
+        """Let the client cancel this call alone: `async with call.cancellable():` around its work.
+
+        If it does, the block is left by a cancellation, `call.cancelled` is true, and the turn goes on after the block. The call ends as
+        cancelled. In version 1 no client can do that, so the block is nothing but a block.
+        """
+        from antiphon.agent.work import CancellablePart
+
+        return CancellablePart(self, self._turn.session)
 
     async def permitted(
         self, options: "Sequence[v1.PermissionOption]" = OPTIONS, *, timeout: "Timeout" = NO_TIMEOUT
@@ -153,6 +168,15 @@ class LiveCall:
         raw = {"output": finished.output, "exitCode": finished.exit_code, "signal": finished.signal}
         await self._patch(raw_output=raw)
         return finished
+
+
+def _cancelled_status(turn: "AgentTurn") -> "dict[str, Any] | None":
+    """The `_meta` of a call that was cancelled, for a client of version 2: version 1 has the status `failed` for it."""
+    if turn.session.client.version < 2:
+        return None
+    from antiphon.protocol.extension import KEY
+
+    return {KEY: {"status": "cancelled"}}
 
 
 def _item(content: "str | v1.ContentBlock | v1.ToolContent") -> v1.ToolContent:

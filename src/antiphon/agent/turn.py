@@ -31,13 +31,26 @@ class AgentTurn(UserQuestions):
     """
 
     def __init__(
-        self, session: "AgentSession", prompt: "Sequence[v1.ContentBlock]", meta: "JsonObject | None" = None
+        self,
+        session: "AgentSession",
+        prompt: "Sequence[v1.ContentBlock]",
+        meta: "JsonObject | None" = None,
+        *,
+        message_id: str | None = None,
     ) -> None:
         super().__init__(session)
+        self._message_id = message_id
         self.meta: JsonObject = meta or {}
         """The `_meta` of the prompt."""
         self.prompt = tuple(prompt)
         """The content blocks of the prompt."""
+
+    @property
+    def message_id(self) -> str:
+        """The id of the prompt as a message of the session: the one that a client of version 2 knows it by, else one that we make."""
+        if self._message_id is None:
+            self._message_id = self.session._prompt_id() or self.next_id("prompt")
+        return self._message_id
 
     @property
     def text(self) -> str:
@@ -55,20 +68,24 @@ class AgentTurn(UserQuestions):
             return None
         return name, rest[0] if rest else ""
 
-    def say(self, content: "str | v1.ContentBlock") -> Awaitable[None]:
-        """Send a piece of the answer: text, which is Markdown, or any other content."""
+    def say(self, content: "str | v1.ContentBlock", *, message_id: str | None = None) -> Awaitable[None]:
+        """Send a piece of the answer: text, which is Markdown, or any other content.
+
+        Pieces with the same `message_id` are one message, also if others come between them. Without one, a message ends where
+        something else is sent. `turn.next_id("message")` makes an id.
+        """
         if self._over:  # spelt out, because agents that stream do little else
             self._check_running()
-        if isinstance(content, str):
+        if isinstance(content, str) and message_id is None:
             return self.session.say(content)
-        return self.session.update(v1.AgentMessageChunk(_block(content)))
+        return self.session.update(v1.AgentMessageChunk(_block(content), message_id))
 
-    def think(self, content: "str | v1.ContentBlock") -> Awaitable[None]:
-        """Send a piece of the thinking behind the answer."""
+    def think(self, content: "str | v1.ContentBlock", *, message_id: str | None = None) -> Awaitable[None]:
+        """Send a piece of the thinking behind the answer. `message_id` as with `say`."""
         self._check_running()
-        if isinstance(content, str):
+        if isinstance(content, str) and message_id is None:
             return self.session.think(content)
-        return self.session.update(v1.AgentThoughtChunk(_block(content)))
+        return self.session.update(v1.AgentThoughtChunk(_block(content), message_id))
 
     def plan(self, *entries: "str | v1.PlanEntry", done: int = 0) -> Awaitable[None]:
         """Show the whole plan as it stands; it replaces the one before. Of plain texts the first `done` are completed and the next is
@@ -194,6 +211,8 @@ def _refused(error: "FileProblem") -> RequestRefused:
 
 def _block(content: object) -> v1.ContentBlock:
     """Refuse what is no content: a client would drop it in silence."""
+    if isinstance(content, str):
+        return v1.TextBlock(content)
     if not isinstance(content, v1.ContentBlock | v1.Unknown):
         raise TypeError(f"{content!r:.60} is neither text nor content of a message")
     return content

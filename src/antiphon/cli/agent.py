@@ -9,6 +9,11 @@ from antiphon.engines.known import ENGINES, make_engine, sign_in
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
+
+    from msgspec import Raw
+
+    from antiphon.protocol.exchange import Adapter
 
 __all__ = ["parser", "run"]
 
@@ -114,7 +119,21 @@ def _connect(known: "argparse.Namespace") -> int:
     async def open_link() -> RemoteLink:
         return RemoteLink(address, maps, report=report, offers_files=known.offer_files)
 
-    return run_until_signal(bridge_stdio(open_link, keep_requests=True))
+    return run_until_signal(bridge_stdio(open_link, keep_requests=True, choose=_translator))
+
+
+def _translator(params: "Raw") -> "Adapter | None":
+    """Return what translates for an editor of version 2: the link to a server speaks version 1, in which it goes on after a lost connection."""
+    import asyncio
+
+    from antiphon.protocol.translate.choice import by_request
+
+    def make(clock: "Callable[[], float]") -> "Adapter":
+        from antiphon.remote.translation import NumberedTranslator
+
+        return NumberedTranslator(clock)
+
+    return by_request(asyncio.get_running_loop().time, (1, 2), params, make)
 
 
 def _checked(known: "argparse.Namespace") -> tuple[list[str], str | None]:

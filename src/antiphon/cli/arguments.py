@@ -25,12 +25,12 @@ __all__ = [
     "add_permissions",
     "add_problems",
     "add_session",
+    "amount",
     "check_choice",
     "count",
     "duration",
     "number_from",
     "read_token",
-    "run_parser",
     "shown_time",
     "split_command",
     "working_directory",
@@ -278,25 +278,19 @@ def number_from(least: int) -> Callable[[str], int]:
 count: Final = number_from(0)
 
 
+def amount(text: str) -> float:
+    """Return an amount of money: a number above 0."""
+    found = re.fullmatch(r"\$?(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})", text) if text.isascii() else None
+    if found is None or float(found[1]) == 0:
+        raise argparse.ArgumentTypeError(f"`{text}` is not an amount: give dollars, such as `0.50`")
+    return float(found[1])
+
+
 MODES: Final = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
 ON_ASK: Final = ("deny", "fail", "allow")
 
 TIMEOUT_GRACE: Final = 2.0
 """Seconds that an agent may take to end a turn that `--timeout` has cancelled: the time is over."""
-
-EPILOG: Final = """\
-The prompt is taken from the arguments, or from stdin without them; `-` in the arguments is replaced by stdin. `@path` in the prompt
-attaches a file, `@path#L10:20` some of its lines; `\\@` is a plain @. Everything after `--` is the prompt.
-
-  antiphon run "What does this project do?"
-  git diff | antiphon run "Review this" --quiet > review.md
-  antiphon run "Fix the tests" --agent claude --allow 'Bash(pytest *)' --json
-
-stdout has the agent's messages (events with --json, the last message with --quiet), stderr everything else.
-
-exit status: 0 the turn ended, 1 error, 2 wrong arguments, 3 the agent refused, 4 its token or turn limit was reached,
-5 something was denied because there was no terminal to ask in, 6 one of several engines failed, 124 timeout, 130 cancelled.
-"""
 
 
 class Options(argparse.Namespace):
@@ -319,6 +313,8 @@ class Options(argparse.Namespace):
     ask: list[str]
     permission_mode: str | None
     on_ask: str | None
+    policy: str | None = None
+    trust_project: bool = False
     max_retries: int | None
     verbose: bool
     # Only of `run`:
@@ -326,8 +322,25 @@ class Options(argparse.Namespace):
     file: str | None
     attach: list[str]
     timeout: float | None
-    json: bool
+    output: str
     quiet: bool
+    output_file: str | None
+    output_schema: str | None
+    patch: str | None
+    junit: str | None
+    github: bool
+    worktree: bool
+    keep_worktree: str | None
+    ephemeral: bool
+    append_system_prompt: str | None
+    max_cost: float | None
+    max_tokens: int | None
+    max_turns: int | None
+
+    @property
+    def events(self) -> bool:
+        """Whether stdout has JSON and nothing else."""
+        return self.output != "text"
 
     @property
     def is_remote(self) -> bool:
@@ -351,6 +364,8 @@ class Options(argparse.Namespace):
             self._token(),
             self.plaintext,
             self.cwd is not None,
+            self.policy,
+            self.trust_project,
         )
 
     def _token(self) -> str | None:
@@ -403,38 +418,6 @@ def read_token(path: str) -> str:
 
 MAX_TOKEN: Final = 16 * 1024
 """Characters of a token: those of the longest signed ones that servers accept in a header."""
-
-
-def run_parser() -> argparse.ArgumentParser:
-    """Return the parser of `antiphon run`."""
-    parser = Parser(
-        prog="antiphon run",
-        usage="antiphon run [OPTIONS] [PROMPT …]",
-        description="Send one prompt to an agent in this directory, and print the answer.",
-        epilog=EPILOG,
-    )
-    parser.add_argument(
-        "prompt", metavar="PROMPT", nargs="*", help="the prompt; several words are joined, `-` is stdin"
-    )
-    parser.add_argument("-f", "--file", metavar="FILE", help="read the prompt from a file")
-    parser.add_argument(
-        "-a", "--attach", metavar="PATH", action="append", default=[], help="send a file along; may be repeated"
-    )
-    add_agent(parser)
-    add_session(parser)
-    add_permissions(parser)
-    output = parser.add_argument_group("output")
-    form = output.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="one JSON event per line, the last one the result")
-    form.add_argument("-q", "--quiet", action="store_true", help="only the agent's last message, and errors")
-    add_problems(parser)
-    parser.add_argument(
-        "--timeout",
-        metavar="TIME",
-        type=duration,
-        help="cancel the turn after this time: seconds, or 90s, 5m, 1h (default: never)",
-    )
-    return parser
 
 
 def add_token(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", what: str = "URL") -> None:

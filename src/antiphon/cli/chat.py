@@ -23,6 +23,7 @@ from antiphon.errors import AcpError, ExtraMissing, sentence_and_hint
 if TYPE_CHECKING:
     from antiphon.client.session import ClientSession
     from antiphon.client.updates import OnUpdate
+    from antiphon.protocol.base import JsonObject
     from antiphon.tui.chat import ChatFrontend, Open, StartedAgent
 
 __all__ = ["parser", "run"]
@@ -40,7 +41,17 @@ def parser() -> argparse.ArgumentParser:
         description="Chat with an agent in the terminal, in this directory.",
         epilog=EPILOG,
     )
-    words.add_argument("who", metavar="AGENT", nargs="?", help="the same as --agent AGENT")
+    words.add_argument(
+        "words",
+        metavar="WORD",
+        nargs="*",
+        help='an agent, as in --agent, then the first prompt: `chat codex`, `chat codex fix the bug`, `chat "fix the bug"`. Words that do not begin with an agent are a prompt',
+    )
+    screen = words.add_argument_group("screen")
+    screen.add_argument(
+        "--plain", action="store_true", help="a conversation by lines, for screen readers: nothing is redrawn"
+    )
+    screen.add_argument("--no-notify", action="store_true", help="no terminal title, no bell and no notifications")
     add_agent(words)
     add_session(words)
     add_permissions(words)
@@ -51,41 +62,66 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: list[str]) -> int:
     """Chat until the user leaves, and return the exit status."""
     options = Options.read(parser(), arguments)
-    agent_name: str | None = getattr(options, "who", None)
-    if agent_name is not None and options.agent is not None:
-        raise Misused(f"two agents were named: `{agent_name}` and `{options.agent}`")
-    if agent_name is not None:
-        _check_agent(agent_name)
-    options.agent = agent_name or options.agent
+    options.agent, prompt = _agent_and_prompt(getattr(options, "words", None) or [], options.agent)
     cwd = working_directory(options)
     _check_terminal()
     _check_packages()
-    return _chat(options, cwd)
+    return _chat(options, cwd, prompt)
 
 
-def _check_agent(agent_name: str) -> None:
-    """Raise `Misused` for a prompt where an agent is expected: other programs take a prompt there."""
-    import shutil
+def _agent_and_prompt(words: list[str], agent: str | None) -> tuple[str | None, str]:
+    """Return the agent and the first prompt in the words of the command line.
 
-    program = agent_name.split()[0] if agent_name.split() else ""
-    if " " in agent_name.strip() and shutil.which(os.path.expanduser(program)) is None:
-        from antiphon.catalogue.agents import names, user_settings
+    The first word is an agent if it is the name of one, an address or the path of a program. All other words are the prompt. One word
+    alone that is no agent is an error: it may be a misspelt one, and would be sent to a model.
 
-        if agent_name not in names(user_settings()):
-            raise Misused(
-                f"`{agent_name}` is neither an agent nor a command that can be started",
-                hint="`antiphon chat AGENT` chooses the agent, and the prompt is typed in the chat; "
-                f"`antiphon run {shlex.quote(agent_name)}` sends one prompt",
-            )
+    Raises:
+        Misused: two agents are named, or the only word is no agent.
+    """
+    if not words:
+        return agent, ""
+    first, rest = words[0], " ".join(words[1:])
+    named = _is_agent(first)
+    if named and agent is not None:
+        raise Misused(f"two agents were named: `{first}` and `{agent}`")
+    if named:
+        return first, rest
+    if agent is not None or rest or " " in first.strip():
+        return agent, " ".join(words)
+    raise _no_agent(first)
+
+
+def _is_agent(word: str) -> bool:
+    from antiphon.catalogue.agents import names, user_settings
+
+    if "://" in word or (" " not in word and "/" in word and os.access(os.path.expanduser(word), os.X_OK)):
+        return True
+    return word in names(user_settings())
+
+
+def _no_agent(word: str) -> Misused:
+    from difflib import get_close_matches
+
+    from antiphon.catalogue.agents import names, user_settings
+
+    known = names(user_settings())
+    near = get_close_matches(word, known, 1)
+    meant = f"did you mean `{near[0]}`? " if near else "`antiphon agents` lists those there are; "
+    default = user_settings().agent or "antiphon"
+    return Misused(
+        f"there is no agent named `{word}`",
+        hint=f"{meant}a prompt of one word follows an agent: `antiphon chat {default} {shlex.quote(word)}`",
+    )
 
 
 def _check_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise AcpError("a chat needs a terminal", hint='use `antiphon run "…"` in scripts and pipes')
-    if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
-        raise AcpError(
-            "this terminal cannot move its cursor (TERM is not set, or `dumb`)", hint='use `antiphon run "…"`'
-        )
+
+
+def _is_plain(options: Options) -> bool:
+    """Whether the chat goes by lines: because the user wants it, or because the terminal cannot move its cursor."""
+    return bool(getattr(options, "plain", False)) or os.environ.get("TERM", "dumb") in ("dumb", "unknown")
 
 
 def _check_packages() -> None:
@@ -98,18 +134,36 @@ def _check_packages() -> None:
         )
 
 
-def _chat(options: Options, cwd: str) -> int:
+def _chat(options: Options, cwd: str, prompt: str) -> int:
     from antiphon.transports import guard
 
     guard.prepare()  # before the rest is loaded, so that it is ready when the agent is started
     import asyncio
 
+    from antiphon.catalogue.agents import user_settings
     from antiphon.cli.logs import logging_to_file
-    from antiphon.config.directories import state_dir
+    from antiphon.config.directories import config_dir, state_dir
     from antiphon.tui.chat import Chat
+    from antiphon.tui.display.theme import is_light, load_theme
+    from antiphon.tui.painter import Painter
+
+    settings, plain = user_settings().chat, _is_plain(options)
+    styles, light = load_theme(settings.theme, config_dir() / "themes"), is_light(settings.theme, os.environ)
+    painter = Painter(80, colour=coloured(sys.stdout) and not plain, styles=styles, light=light)
 
     async def run_chat() -> Chat:
-        chat = Chat(_opener(options, cwd), state_dir() / "chat_history", cwd, colour=coloured(sys.stdout))
+        chat = Chat(
+            _opener(options, cwd),
+            state_dir() / "chat_history",
+            cwd,
+            prompt=prompt,
+            painter=painter,
+            plain=plain,
+            notify="off" if getattr(options, "no_notify", False) else settings.notify,
+            keys=settings.keys,
+            undo=settings.undo,
+            images=settings.images,
+        )
         await chat.run()
         return chat
 
@@ -138,26 +192,31 @@ def _same_place(options: Options) -> str:
 
 def _opener(options: Options, cwd: str) -> "Open":
     from antiphon.catalogue.known import DEMO
-    from antiphon.cli.run.session import keep_name, open_session, reopen
+    from antiphon.cli.run.session import fork_session, keep_name, open_session, reopen
     from antiphon.client.launch import Frontend, RunningAgent, launch
     from antiphon.config.shapes import CHAT
     from antiphon.tui.chat import StartedAgent
 
-    def ways(running: RunningAgent, in_use: "Callable[[ClientSession], ClientSession]") -> "StartedAgent":
+    def ways(running: RunningAgent, in_use: "Callable[[ClientSession], None]") -> "StartedAgent":
         async def first(on_update: "OnUpdate") -> "ClientSession":
-            return in_use((await open_session(running, options, on_update=on_update, replay=True)).session)
+            return (await open_session(running, options, on_update=on_update, replay=True)).session
 
         async def load(session_id: str, on_update: "OnUpdate") -> "ClientSession":
             session = (await reopen(running, options, session_id, on_update=on_update, replay=True)).session
             await keep_name(running, "", session.id)
-            return in_use(session)
+            return session
 
         async def new(on_update: "OnUpdate") -> "ClientSession":
-            return in_use((await open_session(running, _plain(options), on_update=on_update)).session)
+            return (await open_session(running, _plain(options), on_update=on_update)).session
+
+        async def fork(session_id: str, meta: "JsonObject", on_update: "OnUpdate") -> "ClientSession":
+            return await fork_session(running, options, session_id, meta, on_update)
 
         demo = running.name == DEMO and options.agent is None
         hint = "The demo answers, which has no model: `antiphon agents` lists the others." if demo else ""
-        return StartedAgent(running.agent, running.gate, first, new, load, hint, running.command)
+        return StartedAgent(
+            running.agent, running.gate, first, new, load, hint, running.command, fork, bool(running.command), in_use
+        )
 
     @asynccontextmanager
     async def opened(attending: "ChatFrontend") -> AsyncIterator["StartedAgent"]:
@@ -173,9 +232,8 @@ def _opener(options: Options, cwd: str) -> "Open":
         )
         last: list[ClientSession] = []
 
-        def in_use(session: "ClientSession") -> "ClientSession":
+        def in_use(session: "ClientSession") -> None:
             last[:] = [session]
-            return session
 
         async with launch(options.launch_options(), cwd, frontend) as running:
             try:

@@ -21,6 +21,7 @@ GROUPS = {
     "use an agent": {
         "run": "Send one prompt and print the answer",
         "chat": "Chat in the terminal",
+        "compare": "Give several agents the same prompt",
         "sessions": "List, search and export saved sessions",
     },
     "manage": {
@@ -62,6 +63,7 @@ COMMANDS = {name: what for group in GROUPS.values() for name, what in group.item
 
 _ELSEWHERE = {
     "run": ("run.command", "parser", "run"),
+    "compare": ("run.compare", "parser", "run"),
     "bridge": ("debug.bridge", "parser", "run"),
     "serve": ("serve.command", "parser", "run"),
     "worker": ("serve.worker", "parser", "run"),
@@ -102,8 +104,19 @@ def main(arguments: list[str] | None = None, *, platform: str = sys.platform) ->
         return fail("Antiphon does not run on Windows yet", "use it inside WSL, or on Linux", FAILED)
     invocation.begin()
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    invocation.json = "--json" in arguments[:end]
+    invocation.json = _wants_json(arguments[:end])
     return run_command(lambda: _run(arguments))
+
+
+def _wants_json(words: list[str]) -> bool:
+    """Whether stdout is to have JSON, also if the rest of the arguments is wrong."""
+    values = ("json", "stream-json")
+    return any(
+        word == "--json"
+        or word in [f"--output={value}" for value in values]
+        or (word == "--output" and after in values)
+        for word, after in zip(words, [*words[1:], ""], strict=False)
+    )
 
 
 def _run(arguments: list[str]) -> int:
@@ -129,7 +142,7 @@ def _run(arguments: list[str]) -> int:
 
 def _directory(words: list[str]) -> list[str]:
     """Return the current directory, if the command sends it to the agent."""
-    if words[0] not in ("chat", "run") or any(word.startswith("--cwd") for word in words):
+    if words[0] not in ("chat", "compare", "run") or any(word.startswith("--cwd") for word in words):
         return []
     try:
         return [os.getcwd()]

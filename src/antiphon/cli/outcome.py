@@ -29,9 +29,14 @@ __all__ = [
     "KINDS",
     "LIMITED",
     "MISUSED",
+    "NOT_SIGNED_IN",
+    "OVER_BUDGET",
+    "RATE_LIMITED",
     "REFUSED",
+    "RUN_STATUSES",
     "STATUSES",
     "TIMED_OUT",
+    "WRONG_OUTPUT",
     "Invocation",
     "Misused",
     "OutputLost",
@@ -45,6 +50,7 @@ __all__ = [
     "leave_closed_terminal",
     "leave_stdout",
     "require_streams",
+    "retry_after",
     "run_command",
     "status_of",
 ]
@@ -59,9 +65,30 @@ REFUSED = 3
 LIMITED = 4
 DENIED = 5
 HALF_FAILED = 6
+NOT_SIGNED_IN = 7
+RATE_LIMITED = 8
+OVER_BUDGET = 9
+WRONG_OUTPUT = 10
 TIMED_OUT = 124
 CANCELLED = INTERRUPTED
-"""Every exit status there is. `run` alone ends with those from 3 to 124; docs/run.md explains them."""
+"""Every exit status there is. `run` and `compare` alone end with those from 3 to 124."""
+
+RUN_STATUSES = {
+    DONE: "the turn ended",
+    FAILED: "error: the agent did not start or failed; or `--on-ask fail`",
+    MISUSED: "wrong arguments, or something that they name does not exist: a file, lines of it, an agent, a mode, a model, a setting",
+    REFUSED: "the agent refused",
+    LIMITED: "the agent's own token or turn limit was reached",
+    DENIED: "something was denied because there was no terminal to ask in",
+    HALF_FAILED: "the turn ended, but one of several engines failed",
+    NOT_SIGNED_IN: "the agent wants you to sign in",
+    RATE_LIMITED: "a rate limit or a usage limit of the agent's service was reached",
+    OVER_BUDGET: "`--max-cost`, `--max-tokens` or `--max-turns` was reached",
+    WRONG_OUTPUT: "no answer matched `--output-schema`",
+    TIMED_OUT: "`--timeout`",
+    CANCELLED: "cancelled",
+}
+"""Exit status of `run` → what it means: the table of docs/run.md, and the end of `antiphon run --help`."""
 
 STATUSES = {
     DONE: "done",
@@ -79,6 +106,10 @@ KINDS = {
     "RuleError": _USAGE,
     "Unsettable": _USAGE,
     "ServersError": _USAGE,
+    "PolicyFileError": _USAGE,
+    "SchemaError": _USAGE,
+    "WorktreeError": _USAGE,
+    "ComparisonError": _USAGE,
     "BadPrompts": _USAGE,
     "BadCommands": _USAGE,
     "UnknownSession": "unknown_session",
@@ -89,10 +120,14 @@ KINDS = {
     "AgentMissing": "agent_missing",
     "SpawnFailed": "spawn_failed",
     "AuthRequired": "auth_required",
+    "OverBudget": "over_budget",
+    "NoMatch": "wrong_output",
+    "PatchError": "patch",
     "RequestTimeout": "timeout",
     "ProcessDied": "agent_died",
     "ConnectionClosed": "connection_closed",
     "RequestError": "refused",
+    "RequestRefused": "refused",
     "ProtocolError": "protocol",
     "StoreError": "store",
     "ExtraMissing": "extra_missing",
@@ -104,8 +139,13 @@ KINDS = {
 
 _PASSING = frozenset({"agent_died", "connection_closed", "timeout"})
 _PASSING_REFUSALS = frozenset({"connection closed", "request timeout", "session expired"})
-_PASSING_ENGINE_ERRORS = frozenset({"busy", "connection", "overloaded", "rate_limit", "server_error"})
+_PASSING_ENGINE_ERRORS = frozenset(
+    {"busy", "connection", "overloaded", "rate_limit", "rate_limited", "server_error", "usage_limit"}
+)
 """Errors that may go away by themselves: by their kind, by the meaning of a refused request, or by `data.kind` of an engine's error."""
+
+_ENGINE_KINDS = {"auth": "auth_required", "rate_limit": "rate_limited", "usage_limit": "rate_limited"}
+"""`data.kind` of an engine's error → the kind in JSON, where a program does something of its own about it."""
 
 _MISUSES = frozenset({_USAGE, "unknown_agent", "unknown_session"})
 
@@ -145,13 +185,25 @@ class Invocation:
 invocation = Invocation()
 
 
-def fail(sentence: str, hint: str, status: int, kind: str | None = None, *, retryable: bool = False) -> int:
+def fail(
+    sentence: str,
+    hint: str,
+    status: int,
+    kind: str | None = None,
+    *,
+    retryable: bool = False,
+    wait: "float | None" = None,
+) -> int:
     """Report an error on stderr, with what to do about it; with `--json`, also as an object on stdout. Return the status."""
     sentence, hint = _clean(sentence), _clean(hint)
     if invocation.json:
         kind = kind or (_USAGE if status == MISUSED else "failed")
-        error = {"kind": kind, "message": sentence, "hint": hint, "retryable": retryable}
-        _write_json({"type": "error", "exitCode": status, "error": error})
+        error: dict[str, object] = {"kind": kind, "message": sentence, "hint": hint, "retryable": retryable}
+        if wait is not None:
+            error["retryAfter"] = wait
+        from antiphon.runs.events import VERSION, now
+
+        _write_json({"type": "error", "time": now(), "schemaVersion": VERSION, "exitCode": status, "error": error})
     sys.stderr.write(error_text(sentence, hint, color=coloured(sys.stderr)))
     sys.stderr.flush()
     return status
@@ -190,6 +242,8 @@ def _origin(error: BaseException) -> BaseException:
 def kind_of(error: BaseException) -> str:
     """Return the kind of an error, as JSON has it."""
     error = _origin(error)
+    if (engine := _engine_kind(error)) in _ENGINE_KINDS:
+        return _ENGINE_KINDS[engine]
     return next((KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in KINDS), "fault")
 
 
@@ -198,11 +252,30 @@ def is_retryable(error: BaseException) -> bool:
     if kind_of(error) in _PASSING:
         return True
     error = _origin(error)
+    return getattr(error, "meaning", None) in _PASSING_REFUSALS or _engine_kind(error) in _PASSING_ENGINE_ERRORS
+
+
+def retry_after(error: BaseException) -> "float | None":
+    """Return the seconds to wait before the same command may succeed; None if the agent and its service did not name a time."""
+    error = _origin(error)
+    waits = getattr(error, "retry_after", 0.0)
     data = getattr(error, "data", None)
-    engine = data.get("kind") if isinstance(data, dict) else None
-    return getattr(error, "meaning", None) in _PASSING_REFUSALS or (
-        isinstance(engine, str) and engine in _PASSING_ENGINE_ERRORS
-    )
+    if not waits and isinstance(data, dict) and isinstance(until := data.get("resetsAt"), str):
+        from datetime import UTC, datetime
+
+        try:
+            waits = (datetime.fromisoformat(until) - datetime.now(UTC)).total_seconds()
+        except (TypeError, ValueError):  # not a time, or one without a zone
+            return None
+        return round(max(waits, 0.0), 3)
+    return waits or None
+
+
+def _engine_kind(error: BaseException) -> str:
+    """Return the kind that an engine has given to its error; empty without one."""
+    data = getattr(error, "data", None)
+    kind = data.get("kind") if isinstance(data, dict) else None
+    return kind if isinstance(kind, str) else ""
 
 
 def status_of(error: BaseException) -> int:
@@ -275,7 +348,7 @@ def _failed(error: Exception) -> int:
         return fail(*_words_of(error), FAILED, kind)
     sentence, hint = sentence_and_hint(error)
     hint = hint or f"`{invocation.prog} --help` shows the usage"
-    return fail(sentence, hint, status_of(error), kind, retryable=is_retryable(error))
+    return fail(sentence, hint, status_of(error), kind, retryable=is_retryable(error), wait=retry_after(error))
 
 
 def _first(error: Exception) -> Exception:

@@ -34,6 +34,7 @@ comments too.
   antiphon setup zed --engine claude
   antiphon setup zed --connect wss://host/acp --token-file ~/host.token --map ~/project=/srv/project
   antiphon setup zed --undo
+  antiphon setup --undo
 """
 
 EPILOG: Final = """\
@@ -81,7 +82,9 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--name", metavar="TEXT", help=f"the name in the editor (default: {NAME})")
     top.add_argument("--file", metavar="FILE", help="the settings file (default: the usual one)")
     top.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    top.add_argument("--undo", action="store_true", help="remove the entry again")
+    top.add_argument(
+        "--undo", action="store_true", help="remove the entry again; without EDITOR, the entries in all editors"
+    )
     return top
 
 
@@ -89,6 +92,8 @@ def run(arguments: list[str]) -> int:
     """Configure an editor, or undo that."""
     options = parser().parse_args(arguments)
     if options.editor is None:
+        if options.undo and not {*arguments} - {"--undo", "--yes", "-y"}:
+            return _undo_everywhere(yes=options.yes)
         return _without_editor(arguments)
     _check_editor(options.editor)
     words, about = _words(options)
@@ -155,6 +160,14 @@ def _without_editor(arguments: list[str]) -> int:
         screen.note("nothing was written")
         return FAILED
     return max([set_up(name, NAME, (), None, yes=False) for name in wanted])
+
+
+def _undo_everywhere(*, yes: bool) -> int:
+    """Remove what was added to the settings of any editor. Nothing to remove is no failure: that is how it should be."""
+    configured = [name for name in EDITORS if any(records(name))]
+    if not configured:
+        sys.stderr.write("no editor has an entry of `antiphon setup`\n")
+    return max([undo(name, None, None, yes=yes) for name in configured], default=0)
 
 
 def _check_editor(word: str) -> None:

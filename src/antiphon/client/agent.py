@@ -7,6 +7,7 @@ from weakref import WeakSet
 
 from msgspec import UNSET
 
+from antiphon.client.capabilities import spoken_version
 from antiphon.client.link import Link
 from antiphon.client.session import ClientSession, SessionWorkspace
 from antiphon.client.updates import ClientSessions, OnUpdate
@@ -79,6 +80,11 @@ class ConnectedAgent:
     def auth_methods(self) -> Sequence[v1.AuthMethod]:
         """The methods to sign in that the agent offers."""
         return self._link.initialized.auth_methods
+
+    @property
+    def version(self) -> int:
+        """The version of ACP that the agent speaks, 1 or 2. What this program sees is version 1 in either case."""
+        return spoken_version(self._link.connection)
 
     @property
     def connection(self) -> "Connection":
@@ -297,7 +303,7 @@ class ConnectedAgent:
 
     async def _forget(self) -> None:
         """Drop what belonged to a lost agent: its terminals, and updates whose ids the next one may use for other sessions."""
-        self._sessions.early.clear()
+        self._sessions.drop_early()
         if self._terminals is not None:
             await self._terminals.close()
 

@@ -116,8 +116,9 @@ MEDIA_LIMIT: Final = 20 * 1024 * 1024
 TOTAL_LIMIT: Final = 40 * 1024 * 1024
 """Bytes of all that is embedded: base64 makes 53 MiB of it, and the limit of a frame is 64."""
 
-_MENTION: Final = re.compile(r"""(?<![^\s(\["'])(\\?)@(?:"([^"\n]+)"(\#L[\d:L-]+)?|([^\s"]+))""")
-_RANGE: Final = re.compile(r"#L(\d+)(?:[:-]L?(\d+))?$")
+_MENTION: Final = re.compile(r"""(?<![^\s(\["'])(\\?)@(?:"([^"\n]+)"(\#L[\d:L-]+|:\d+(?:-\d+)?)?|([^\s"]+))""")
+_RANGE: Final = re.compile(r"(?:#L|:)(\d+)(?:[:-]L?(\d+))?$")
+"""Lines behind a path: `:10-20`, `:7`, and `#L10:20` as editors write it."""
 _AFTER: Final = ".,;:!?)]}'\""
 """Characters that end a sentence and not a path, unless there is such a file."""
 
@@ -146,14 +147,14 @@ class Attachment:
 
 
 def attached(word: str, cwd: str | os.PathLike[str]) -> Attachment:
-    """Return the attachment for a path, with `#L10:20` behind it or without, relative to `cwd`.
+    """Return the attachment for a path, with `:10-20` or `#L10:20` behind it or without, relative to `cwd`.
 
     Raises:
         AttachmentError: there is no such file, or the line numbers are wrong.
     """
     if (found := _find(word, Path(cwd))) is None:
         raise AttachmentError(
-            f"there is no file `{word.partition('#L')[0]}` to attach", hint=f"check the path; it is relative to `{cwd}`"
+            f"there is no file `{_RANGE.sub('', word)}` to attach", hint=f"check the path; it is relative to `{cwd}`"
         )
     return found
 
@@ -221,7 +222,7 @@ def _mention(quoted: str, lines: str, bare: str, cwd: Path) -> Attachment | None
         word = word[:-1]
     if _looks_like_path(word):
         raise AttachmentError(
-            f"there is no file `{word.partition('#L')[0]}`, which `@{word}` means",
+            f"there is no file `{_RANGE.sub('', word)}`, which `@{word}` means",
             hint=f"check the path, which is relative to `{cwd}`, or write `\\@{word}` if it is none",
         )
     return None
@@ -229,9 +230,9 @@ def _mention(quoted: str, lines: str, bare: str, cwd: Path) -> Attachment | None
 
 def _looks_like_path(word: str) -> bool:
     """Whether `@word` must mean a file. `@types/node`, `@app.route` and `@Ada` may be anything."""
-    if word.startswith(("./", "../", "/", "~/")) or _RANGE.search(word):
+    if word.startswith(("./", "../", "/", "~/")) or ("#L" in word and _RANGE.search(word)):
         return True
-    suffix = os.path.splitext(word)[1].lower()
+    suffix = os.path.splitext(_RANGE.sub("", word))[1].lower()
     return suffix in SUFFIXES or suffix in TEXT_SUFFIXES
 
 
@@ -244,7 +245,7 @@ def _find(word: str, cwd: Path) -> Attachment | None:
     if not 1 <= first <= last:
         raise AttachmentError(
             f"`{word}` has wrong line numbers: they are counted from 1, and the first comes first",
-            hint="write `#L10:20`",
+            hint="write `:10-20`",
         )
     return Attachment(path, word, first, last)
 
@@ -288,7 +289,7 @@ def _media(
 ) -> tuple[v1.ContentBlock, int]:
     name, is_image = attachment.written, mime.startswith("image/")
     if attachment.first is not None:
-        raise AttachmentError(f"`{name}` has no lines: it is {mime}", hint="leave out `#L…`")
+        raise AttachmentError(f"`{name}` has no lines: it is {mime}", hint="leave out the lines")
     if not (takes.image if is_image else takes.audio):
         what, word = ("images", "image") if is_image else ("sound", "audio")
         raise AttachmentError(
@@ -332,7 +333,7 @@ def _text(attachment: Attachment) -> str | None:
         if first is None:
             return None
         wrong = f"`{attachment.written}` has no lines: it is not text in UTF-8"
-        raise AttachmentError(wrong, hint="leave out `#L…`") from None
+        raise AttachmentError(wrong, hint="leave out the lines") from None
     except TooLarge as error:
         raise AttachmentError(error.sentence, hint=error.hint) from error
     if not text:

@@ -1,20 +1,30 @@
-"""The capabilities of both sides: ours are computed from the handlers that were given, the agent's are checked before a request.
+"""The capabilities of both sides, and the versions that they speak. Ours are computed from the handlers that were given, the agent's are
+checked before a request.
 
 An omitted capability is an unsupported one. A request that the agent has not advertised is refused here, before anything is sent.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from antiphon.errors import NotSupported
+from antiphon.errors import LocalProtocolError, NotSupported, RemoteProtocolError
 from antiphon.protocol import v1
+from antiphon.protocol.v1.version import V1
 
 if TYPE_CHECKING:
     from antiphon.client.files import Files
     from antiphon.client.handlers import Elicitation
     from antiphon.client.terminals import Terminals
+    from antiphon.connection.connection import Connection
+    from antiphon.connection.negotiated import Reopen
+    from antiphon.connection.reports import Observer
+    from antiphon.transports.base import Transport
 
-__all__ = ["Abilities", "our_capabilities"]
+__all__ = [
+    "DEFAULT_VERSIONS", "Abilities", "check_version", "checked_versions", "our_capabilities", "spoken_version", "versioned",
+]  # fmt: skip
 
 
 def our_capabilities(
@@ -116,3 +126,67 @@ class Abilities:
 
     def _lack(self, ability: str, capability: str) -> NotSupported:
         return NotSupported(f"{self._name} does not {ability}: it did not advertise `{capability}`")
+
+
+# Versions: version 1 is the one that a client is written in here; another one is translated.
+
+DEFAULT_VERSIONS: Final = (1, 2)
+"""Version 1 first: an agent that has both is not translated."""
+
+
+def checked_versions(versions: Sequence[int]) -> tuple[int, ...]:
+    """Return the versions of a client, the preferred one first.
+
+    Raises:
+        LocalProtocolError: there are none, or one that is not known here.
+    """
+    found = tuple(versions)
+    if not found or len(set(found)) < len(found) or not set(found) <= set(DEFAULT_VERSIONS):
+        wrong = f"these are no versions of ACP: {found}"
+        raise LocalProtocolError(wrong, hint="give 1, 2 or both, the preferred one first")
+    return found
+
+
+def versioned(
+    transport: "Transport",
+    versions: tuple[int, ...],
+    observer: "Observer | None",
+    reopen: "Reopen | None" = None,
+    *,
+    extended: bool = False,
+) -> "Transport":
+    """Return the transport with what it needs to speak these versions. Translators are loaded when one is needed.
+
+    `reopen` starts the agent again: some end after they have refused a version. `extended`: what only version 2 has is taken as
+    `protocol.extension` describes it.
+    """
+    if versions == (V1.number,):
+        return transport
+    from antiphon.connection.adapter import TranslatedTransport
+    from antiphon.connection.negotiated import ClientNegotiation
+    from antiphon.protocol.translate.choice import by_answer, v1_client
+
+    clock = asyncio.get_running_loop().time
+    if versions[0] != V1.number:
+        translator = v1_client(clock, extended=extended)
+        return TranslatedTransport(transport, translator, above="client", observer=observer)
+    choose = partial(by_answer, clock, extended=extended)
+    return ClientNegotiation(transport, choose, observer=observer, reopen=reopen)
+
+
+def spoken_version(connection: "Connection") -> int:
+    """Return the version of ACP that the agent at the other end speaks."""
+    return 2 if connection.translated else V1.number
+
+
+def check_version(transport: "Transport", versions: tuple[int, ...], name: str) -> None:
+    """Check the version that an agent turned out to speak.
+
+    Raises:
+        RemoteProtocolError: it is version 1, which is not wanted.
+    """
+    if V1.number not in versions and not getattr(transport, "translates", False):
+        raise RemoteProtocolError(
+            f"{name} supports version {V1.number} of ACP alone",
+            hint="allow that version, or use a version of the agent that supports a newer one",
+        )

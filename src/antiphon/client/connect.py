@@ -1,14 +1,14 @@
 """`connect`: open a connection to an agent, and send `initialize`."""
 
 import os
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import UNSET
 
 from antiphon import __version__
 from antiphon.client.agent import ConnectedAgent
-from antiphon.client.capabilities import our_capabilities
+from antiphon.client.capabilities import DEFAULT_VERSIONS, checked_versions, our_capabilities
 from antiphon.client.files import Files
 from antiphon.client.handlers import (
     ClientService,
@@ -93,6 +93,7 @@ def connect(
     timeout: Timeout = UNSET,
     transcript: int | None = None,
     extensions: Mapping[str, ExtensionHandler] | None = None,
+    versions: Sequence[int] = DEFAULT_VERSIONS,
 ) -> Connecting:
     """Connect to an agent: its name, such as `"demo"`, its address, the words of its command, an `Agent`, or a transport.
 
@@ -107,13 +108,12 @@ def connect(
     offer methods to sign in that `authenticate` runs in a terminal. `timeout`: the seconds that the agent may take to start, and to respond
     to each request but a prompt and a sign-in; None for no timeout. Each method that sends a request takes one of its own. `transcript`: the
     most entries that a session's transcript keeps; 0 for none, None for all. `extensions`: handlers of extension methods, which begin with
-    `_`: given the params as plain JSON values, they return the result, or None for a notification.
+    `_`: given the params as plain JSON values, they return the result, or None for a notification. `versions`: those of ACP that the agent
+    may speak, the preferred one first; version 2 is translated.
 
     Raises (when it is awaited or entered):
-        SpawnFailed: there is no such program, or it may not be run.
-        ConnectionRefused: the address was not reached, or the server refused.
-        ProcessDied: it ended before it responded; with its last lines on stderr.
-        RequestTimeout: it did not respond to `initialize` in time.
+        SpawnFailed, ConnectionRefused: there is no such program, or the address was not reached.
+        ProcessDied, RequestTimeout: it ended before it responded, with its last lines on stderr; it did not respond in time.
         RemoteProtocolError: it does not support our version of the protocol.
     """
 
@@ -125,7 +125,7 @@ def connect(
             client_capabilities=our_capabilities(files, terminals, asking, terminal_login=terminal_login),
             client_info=info or v1.Implementation("antiphon", __version__),
         )
-        options = LinkOptions(authenticate, retry, observer, cancel_grace, timeout)
+        options = LinkOptions(authenticate, retry, observer, cancel_grace, timeout, checked_versions(versions))
         there = target_of(_with_access(target, token, headers, tls, plaintext=plaintext), cwd, env)
         link = Link(there, service.router, initialize, options)
         return ConnectedAgent(link, sessions, terminals, cwd, transcript)

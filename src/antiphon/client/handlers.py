@@ -17,6 +17,7 @@ from antiphon.client.updates import ClientSessions
 from antiphon.connection.router import Router
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
+from antiphon.protocol.extension import INSERTED, UPDATE
 from antiphon.protocol.methods import check_extension
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
@@ -175,6 +176,8 @@ class ClientService:
         self._permission = permission
         self._elicitation = elicitation
         self.router.on_notice(m.SESSION_UPDATE, sessions.receive)
+        self.router.on_notice(UPDATE, sessions.follow_work)
+        self.router.on_notice(INSERTED, sessions.note_inserted)
         self.router.on_request(m.REQUEST_PERMISSION, self._permit)
         self.router.on_request(m.CREATE_ELICITATION, self._elicit)
         self.router.on_notice(m.COMPLETE_ELICITATION, self._completed)

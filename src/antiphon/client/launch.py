@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Literal
@@ -27,12 +28,13 @@ from antiphon.errors import AcpError, Advice, Code, ExtraMissing, RequestError
 from antiphon.local.files import FileProblem, Roots
 from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.permission.memory import forget_closed
-from antiphon.permission.settings import BROKEN, rules_in, settings_here
+from antiphon.permission.settings import BROKEN, rules_in, settings_here, with_policy
 from antiphon.policy import PolicyMode, Rules
 from antiphon.protocol import v1
 from antiphon.store.decisions import AuditEntry, AuditStore, DecisionStore
 from antiphon.store.errors import StoreError
 from antiphon.store.schema import open_database
+from antiphon.transcript.presentation import engine_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +57,7 @@ __all__ = [
     "agent_mode",
     "agent_modes",
     "agent_name",
+    "engine_asking",
     "follow_agent",
     "gate_of",
     "keep_agent_to",
@@ -189,6 +192,10 @@ class LaunchOptions:
     """Whether the token may be sent to another machine without TLS."""
     directory_given: bool = False
     """Whether the directory was named by the user. Else a remote agent that has not this one may use its own."""
+    policy: str | None = None
+    """A file with a policy that counts beside the settings, before their mode."""
+    trust_project: bool = False
+    """Whether to trust the project's files as they are now."""
 
 
 @dataclass
@@ -259,7 +266,11 @@ async def launch(options: LaunchOptions, cwd: str, frontend: Frontend) -> AsyncI
         AcpError: the agent is not installed, does not start, or has another protocol.
     """
     async with user_database() as database:
+        if options.trust_project:
+            await _trust(cwd, database, frontend)
         loaded = await settings_here(cwd, database)
+        if options.policy is not None:
+            loaded = with_policy(loaded, options.policy)
         for problem in (*loaded.problems, *loaded.notes, *await forget_closed(DecisionStore(database))):
             frontend.warn(problem)
         settings = loaded.settings
@@ -312,6 +323,15 @@ def _directory_there(agent: "ConnectedAgent", host: str, cwd: str, warn: Callabl
     return roots[0]
 
 
+async def _trust(cwd: str, database: "Database", frontend: Frontend) -> None:
+    from antiphon.permission.project_trust import NothingToTrust, trust_project
+
+    try:
+        await trust_project([cwd], database)
+    except NothingToTrust as nothing:
+        frontend.warn(Advice(nothing.sentence))
+
+
 async def _warn_of_project(name: str, cwd: str, database: "Database", frontend: Frontend) -> None:
     """Warn of what an agent may read in a project that is not trusted: we cannot prevent what it does with that."""
     from antiphon.config.project_files import ANY
@@ -359,10 +379,19 @@ def gate_of(
     )
 
 
+_ENGINE: Final[ContextVar[str | None]] = ContextVar("engine", default=None)
+
+
+def engine_asking() -> str | None:
+    """Return the engine whose permission request is being decided, in `Frontend.decided`; None if the agent names none."""
+    return _ENGINE.get()
+
+
 def _recording_refusals(gate: PermissionGate, refused: set[str]) -> "PermissionHandler":
     """Return the gate's handler; it notes which calls were rejected, because an agent reports only that they failed."""
 
     async def permission(request: v1.RequestPermission) -> "PermissionAnswer":
+        _ENGINE.set(engine_of(request.tool_call))
         answer = await gate.permission(request)
         chosen = getattr(answer.outcome, "option_id", None)
         kind = next((option.kind for option in request.options if option.option_id == chosen), None)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, cast
 from msgspec import UNSET
 
 from antiphon.aio import ignore_result, maybe_await
-from antiphon.client.capabilities import Abilities
+from antiphon.client.capabilities import DEFAULT_VERSIONS, Abilities, check_version, versioned
 from antiphon.client.handlers import SignInHandler
 from antiphon.connection.connection import Connection
 from antiphon.connection.reports import Observer
@@ -282,6 +282,9 @@ class LinkOptions:
     observer: Observer | None
     cancel_grace: float
     timeout: Timeout = UNSET
+    versions: tuple[int, ...] = DEFAULT_VERSIONS
+    extended: bool = True
+    """Whether what only version 2 has is taken as `protocol.extension` describes it."""
 
 
 class LinkState(Enum):
@@ -331,16 +334,14 @@ class Link:
         initialize: v1.Initialize,
         options: "LinkOptions",
     ) -> None:
-        self._timeout = options.timeout
+        self._options = options
         self.cancel_grace = options.cancel_grace
         self.on_lost: Callable[[], Awaitable[None]] | None = None
         """Called before a lost agent is started again, to release what belonged to it."""
         self._target = target
         self._router = router
         self._initialize = initialize
-        self._authenticate = options.authenticate
         self.retry = options.retry
-        self._observer = options.observer
         self._state = LINK_LIFE.start
         self._connection: Connection | None = None
         self._starting_connection: Connection | None = None
@@ -435,13 +436,17 @@ class Link:
         self._enter(_E.INITIALIZE)
 
     async def _connect(self) -> Connection:
+        options, again = self._options, self._target.open if self._target.restartable else None
+        opened = await self._target.open()
+        transport = versioned(opened, options.versions, options.observer, again, extended=options.extended)
         connection = self._starting_connection = Connection(
-            await self._target.open(), self._router, version=V1, observer=self._observer, timeout=self._timeout
+            transport, self._router, version=V1, observer=options.observer, timeout=options.timeout
         )
         try:
             self._check_open()
             connection.start()
             self._initialized = await self._introduce(connection)
+            check_version(transport, options.versions, self.name)
             self._check_open()
         except BaseException:
             await connection.close()
@@ -515,9 +520,9 @@ class Link:
         before = self._sign_ins
 
         async def sign_in(refusal: RequestRefused, again: bool) -> None:
-            if again or self._authenticate is None:
+            if again or self._options.authenticate is None:
                 raise self._auth_required(refusal) from refusal
-            await self._ask_to_sign_in(self._authenticate, refusal, before)
+            await self._ask_to_sign_in(self._options.authenticate, refusal, before)
 
         async def reconnect() -> None:
             if self._connection is not None:

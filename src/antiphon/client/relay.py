@@ -221,7 +221,7 @@ class Relay:
             ProgramTarget(command, name, cwd, env),
             self._router(owner),
             initialize,
-            LinkOptions(None, Retry(()), None, CANCEL_GRACE),
+            LinkOptions(None, Retry(()), None, CANCEL_GRACE, extended=False),  # what it sends is for others
         )
 
     def _router(self, owner: RelayOwner) -> Router:

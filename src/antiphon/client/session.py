@@ -2,19 +2,37 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from msgspec import UNSET
 
+from antiphon.client.capabilities import spoken_version
 from antiphon.client.turn import ClientTurn
-from antiphon.client.updates import Offer, OnUpdate, OpenQuestions, SessionInbox, of_category, take_settings, with_value
-from antiphon.errors import AcpError, Code, ConnectionClosed, LocalProtocolError, NotSupported, RequestRefused
+from antiphon.client.updates import (
+    Offer,
+    OnUpdate,
+    SessionActivity,
+    SessionInbox,
+    of_category,
+    take_settings,
+    with_value,
+)
+from antiphon.errors import (
+    AcpError,
+    Code,
+    ConnectionClosed,
+    LocalProtocolError,
+    NotSupported,
+    RequestRefused,
+    RequestTimeout,
+)
 from antiphon.local.roots import AnyPath, Workspace
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
+from antiphon.protocol.extension import CANCEL_METHODS, TERMINAL, TOOL_CALL, OpenWork, WorkState
 from antiphon.protocol.timeouts import Timeout
 from antiphon.protocol.v1 import methods as m
 from antiphon.transcript.transcript import Transcript
@@ -118,7 +136,8 @@ class ClientSession:
         self.transcript = Transcript(transcript)
         self._workspace = workspace
         self._link = link
-        self._questions = OpenQuestions()
+        self._activity = SessionActivity()
+        self._questions = self._activity.questions
         self._inbox = SessionInbox(self, on_update)
         self._sessions = sessions
         self._terminals = terminals
@@ -131,6 +150,11 @@ class ClientSession:
     def cwd(self) -> str:
         """The directory that the session works in."""
         return self._workspace.cwd
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Further directories of the session."""
+        return self._workspace.directories
 
     # Requests.
 
@@ -163,9 +187,12 @@ class ClientSession:
         """Cancel what runs in this session, and wait until it is over."""
         if self._inbox.turns:
             await self._cancel_turns()
-        elif (home := self._connection) is not None:  # perhaps a turn that another client began
-            with suppress(ConnectionClosed):
+        elif (
+            home := self._connection
+        ) is not None:  # what the agent does by itself, or a turn that another client began
+            with suppress(ConnectionClosed, RequestTimeout):
                 home.post(m.CANCEL, v1.Cancel(self.id))
+                await self.wait_idle(timeout=self._link.cancel_grace)
 
     async def _cancel_turns(self) -> None:
         ending = [cancelling for turn in self._inbox.turns if (cancelling := turn._cancel()) is not None]
@@ -216,6 +243,7 @@ class ClientSession:
         await self._cancel_turns()
         self._questions.release()
         self._sessions.forget(self)
+        self._activity.close()
         if self._terminals is not None:
             await self._terminals.release_session(self.id)
         home = self._connection
@@ -223,6 +251,78 @@ class ClientSession:
             "session/close"
         ):  # a session that is not open is not opened to be closed
             await home.request(m.CLOSE_SESSION, v1.CloseSession(self.id), timeout=timeout)
+
+    # What the agent does, as version 2 reports it. With an agent of version 1 it is computed from our own requests.
+
+    @property
+    def state(self) -> WorkState:
+        """What the agent does here: idle, running, or waiting for the user; a word that is not known here stands for busy."""
+        return self._activity.state if self._connection is not None else WorkState.IDLE
+
+    @property
+    def background(self) -> tuple[OpenWork, ...] | None:
+        """The work that goes on in the background. None: the agent does not report it, as agents of version 1."""
+        return self._activity.background
+
+    @property
+    def cancellable(self) -> tuple[OpenWork, ...]:
+        """The tool calls and terminals that can be cancelled alone now. Empty with agents of version 1."""
+        return tuple(self._activity.cancellable)
+
+    async def states(self) -> AsyncIterator[WorkState]:
+        """Iterate over the states: the current one, and one whenever it or the background work has changed.
+
+        It ends when the session is closed or its agent is lost.
+        """
+        with self._activity.watched() as watcher:
+            while True:
+                while watcher.states:
+                    yield watcher.states.popleft()
+                if self._closed or (home := self._connection) is None:
+                    return
+                await watcher.wait(home.wait_closed())
+
+    async def wait_idle(self, *, timeout: float | None = None) -> None:
+        """Wait until the agent does nothing in the foreground, also nothing that it began by itself. Background work may go on.
+
+        Raises:
+            RequestTimeout: it was not idle within `timeout` seconds, if given.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                with self._activity.watched() as watcher:
+                    while self.state is not WorkState.IDLE and (home := self._connection) is not None:
+                        await watcher.wait(home.wait_closed())
+        except TimeoutError:
+            raise RequestTimeout(m.PROMPT.name, timeout or 0, peer=self._link.name) from None
+
+    async def cancel_tool_call(self, tool_call_id: str, *, timeout: Timeout = UNSET) -> None:
+        """Cancel one tool call; the turn goes on. When this returns the agent has accepted it; the last status of the call confirms it.
+
+        Raises:
+            NotSupported: the agent does not offer it for this call, or speaks version 1.
+        """
+        await self._cancel_work(OpenWork(TOOL_CALL, tool_call_id), timeout)
+
+    async def cancel_terminal(self, terminal_id: str, *, timeout: Timeout = UNSET) -> None:
+        """Cancel the command in one terminal of the agent, as `cancel_tool_call` does with a call."""
+        await self._cancel_work(OpenWork(TERMINAL, terminal_id), timeout)
+
+    async def _cancel_work(self, work: OpenWork, timeout: Timeout) -> None:
+        self._check_open()
+        home, what = self._connection, work.kind.replace("_", " ")
+        if home is not None and spoken_version(home) == 1:
+            raise NotSupported(
+                f"{self._link.name} speaks version 1 of ACP here, which cannot cancel a single {what}",
+                hint="`await turn.cancel()` cancels all of it; `connect(versions=(2, 1))` asks for version 2 first",
+            )
+        if home is None or work not in self._activity.cancellable:
+            raise NotSupported(
+                f"{self._link.name} does not offer to cancel the {what} `{work.id}`",
+                hint="`session.cancellable` has what can be cancelled now; `await turn.cancel()` cancels the turn",
+            )
+        call, member = CANCEL_METHODS[work.kind]
+        await home.request(call, {"sessionId": self.id, member: work.id}, timeout=timeout)
 
     async def _ask(self, call: "Call[P, R]", make: Callable[[], P], timeout: Timeout = UNSET) -> R:
         self._check_open()
@@ -253,6 +353,7 @@ class ClientSession:
     def _expire(self) -> None:
         """Note that the session is open no longer; the next use opens it again."""
         self._open_on = None
+        self._activity.forget()
 
     async def _ready(self) -> "Connection":
         """Return the connection with the session open on it. If it is opened again, a notice goes to the turn or to `on_update`."""
@@ -261,6 +362,7 @@ class ClientSession:
             async with self._opening_lock:
                 connection = await self._link.connected()
                 if connection is not self._open_on:
+                    self._activity.forget()
                     self._inbox.send_notice(await reopen(self, connection, self._sessions))
         return connection
 

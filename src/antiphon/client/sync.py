@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar
 from msgspec import UNSET
 
 from antiphon.client.agent import ConnectedAgent
+from antiphon.client.capabilities import DEFAULT_VERSIONS
 from antiphon.client.connect import DEFAULT_FILES, DEFAULT_RETRY
 from antiphon.client.connect import connect as connect_async
 from antiphon.client.handlers import Elicitation, PermissionHandler, SignInHandler
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from antiphon.connection.reports import Observer
     from antiphon.protocol import v1
     from antiphon.protocol.base import JsonObject
+    from antiphon.protocol.extension import OpenWork, WorkState
     from antiphon.protocol.timeouts import Timeout
     from antiphon.transcript.transcript import Transcript
 
@@ -77,6 +79,7 @@ def connect(
     timeout: "Timeout" = UNSET,
     transcript: int | None = None,
     extensions: "Mapping[str, ExtensionHandler] | None" = None,
+    versions: Sequence[int] = DEFAULT_VERSIONS,
 ) -> "Iterator[SyncAgent]":
     """Connect to an agent; `antiphon.connect` describes the arguments."""
     held = _HeldConnection()
@@ -102,7 +105,15 @@ def connect(
         timeout=timeout,
         transcript=transcript,
         extensions={name: worker.in_thread(handler) for name, handler in (extensions or {}).items()},
+        versions=versions,
     )
+    with _running(held, worker) as agent:
+        yield agent
+
+
+@contextmanager
+def _running(held: "_HeldConnection", worker: Worker) -> "Iterator[SyncAgent]":
+    """The agent of a connection, with the thread that holds it open."""
     try:
         worker.start()
         try:
@@ -199,6 +210,11 @@ class SyncAgent:
     def auth_methods(self) -> "Sequence[v1.AuthMethod]":
         """The methods to sign in that the agent offers."""
         return self._agent.auth_methods
+
+    @property
+    def version(self) -> int:
+        """The version of ACP that the agent speaks, 1 or 2."""
+        return self._agent.version
 
     @property
     def stderr(self) -> str:
@@ -305,6 +321,33 @@ class SyncSession:
         """The transcript of the session."""
         return self._session.transcript
 
+    @property
+    def state(self) -> "WorkState":
+        """What the agent does here: idle, running, or waiting for the user."""
+        return self._session.state
+
+    @property
+    def background(self) -> "tuple[OpenWork, ...] | None":
+        """The work that goes on in the background. None: the agent does not report it."""
+        return self._session.background
+
+    @property
+    def cancellable(self) -> "tuple[OpenWork, ...]":
+        """The tool calls and terminals that can be cancelled alone now."""
+        return self._session.cancellable
+
+    def wait_idle(self, *, timeout: float | None = None) -> None:
+        """Wait until the agent does nothing in the foreground."""
+        self._worker.run(self._session.wait_idle(timeout=timeout))
+
+    def cancel_tool_call(self, tool_call_id: str, *, timeout: "Timeout" = UNSET) -> None:
+        """Cancel one tool call; the turn goes on."""
+        self._worker.run(self._session.cancel_tool_call(tool_call_id, timeout=timeout))
+
+    def cancel_terminal(self, terminal_id: str, *, timeout: "Timeout" = UNSET) -> None:
+        """Cancel the command in one terminal of the agent."""
+        self._worker.run(self._session.cancel_terminal(terminal_id, timeout=timeout))
+
     def prompt(
         self, content: "PromptContent", *, timeout: float | None = None, meta: "JsonObject | None" = None
     ) -> "SyncTurn":
@@ -370,6 +413,11 @@ class SyncTurn:
     def __exit__(self, *_: object) -> None:
         """Cancel the turn if it is not over, and wait for its end."""
         self._worker.run(self._turn.__aexit__(None, None, None), closing=True)
+
+    @property
+    def message_id(self) -> str | None:
+        """The id of the prompt as a message of the session, once the agent has taken it. None in version 1."""
+        return self._turn.message_id
 
     def text(self) -> str:
         """Wait for the end of the turn, and return all text of the agent's messages in it."""

@@ -16,10 +16,12 @@ from collections import deque
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import suppress
 from enum import Enum
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import msgspec
 
+from antiphon.client.capabilities import spoken_version
 from antiphon.client.updates import follow_settings
 from antiphon.errors import (
     AcpError,
@@ -33,6 +35,7 @@ from antiphon.errors import (
 )
 from antiphon.life import Life
 from antiphon.protocol import v1
+from antiphon.protocol.extension import KEY
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.content import TextBlock
 from antiphon.protocol.v1.tools import ToolCallPatch
@@ -51,6 +54,8 @@ if TYPE_CHECKING:
 __all__ = ["CLIENT_TURN_LIFE", "ClientTurn", "ClientTurnEvent", "ClientTurnState"]
 
 _log = logging.getLogger(__name__)
+
+_NUMBERS: Final = count(1)
 
 CANCELLED: Final = v1.PromptResult(v1.StopReason.CANCELLED)
 
@@ -116,6 +121,9 @@ class ClientTurn:
         self._session = session
         self._prompt = list(prompt)
         self._meta = meta
+        self._number = next(_NUMBERS)
+        """What a translator names it by."""
+        self._message_id: str | None = None
         self._state = CLIENT_TURN_LIFE.start
         self._result: v1.PromptResult | None = None
         self._error: AcpError | None = None
@@ -157,6 +165,11 @@ class ClientTurn:
         if self._result is None:
             raise LocalProtocolError("the turn is not over: read its updates to the end, or await it")
         return self._result
+
+    @property
+    def message_id(self) -> str | None:
+        """The id of the prompt as a message of the session, once the agent has taken it. None before, and always in version 1."""
+        return self._message_id
 
     def __aiter__(self) -> "AsyncGenerator[Update, None]":
         return self._updates()
@@ -378,15 +391,19 @@ class ClientTurn:
     def _send(self, connection: "Connection") -> None:
         if self._over:  # cancelled while the session was being opened
             return
+        meta = self._meta
+        if spoken_version(connection) > 1:
+            meta = {**(meta or {}), KEY: {"prompt": self._number}}
         try:
             self._backlog, self._response = connection.begin(
-                m.PROMPT, v1.Prompt(self._session.id, self._prompt, meta=self._meta), self._session.id
+                m.PROMPT, v1.Prompt(self._session.id, self._prompt, meta=meta), self._session.id
             )
         except ConnectionClosed:
             self._session._expire()  # gone since we looked: the next try opens it again
             return
         self._does(_E.SEND)
         self._connection = connection
+        self._session._activity.prompted(self._response)
 
     async def _respond(self, result: v1.PromptResult) -> None:
         """Take the agent's response."""

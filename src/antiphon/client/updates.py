@@ -19,13 +19,15 @@ import msgspec
 from antiphon.aio import maybe_await
 from antiphon.errors import Code, LocalProtocolError, RequestError
 from antiphon.protocol import v1
-from antiphon.protocol.base import encode
+from antiphon.protocol.base import JsonObject, encode
+from antiphon.protocol.extension import CANCEL_METHODS, MAX_WORK, OpenWork, WorkState, work_of
 from antiphon.transcript.entries import CallEntry
 
 if TYPE_CHECKING:
     from antiphon.client.session import ClientSession, SessionWorkspace
     from antiphon.client.turn import ClientTurn
     from antiphon.local.files import Roots
+    from antiphon.protocol.extension import ExtensionUpdate, InsertedPrompt
     from antiphon.protocol.v1.session import SessionUpdate
     from antiphon.protocol.v1.updates import Update
     from antiphon.transcript.transcript import Transcript
@@ -38,7 +40,9 @@ __all__ = [
     "Offer",
     "OnUpdate",
     "OpenQuestions",
+    "SessionActivity",
     "SessionInbox",
+    "StateWatcher",
     "follow_settings",
     "of_category",
     "take_settings",
@@ -130,14 +134,19 @@ T = TypeVar("T")
 class OpenQuestions:
     """The open questions of one session: requests of the agent that wait for the user."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_change: Callable[[], None] | None = None) -> None:
         self._open: set[asyncio.Future[None]] = set()
+        self._on_change = on_change or _nothing
+
+    def __len__(self) -> int:
+        return len(self._open)
 
     async def wait_for(self, answer: Awaitable[T], instead: T) -> T:
         """Return the user's answer, or `instead` if the question is released before."""
         work = asyncio.ensure_future(answer)
         released: asyncio.Future[None] = work.get_loop().create_future()
         self._open.add(released)
+        self._on_change()
         try:
             # A race, not a cancellation: a handler that takes its time to stop must not hold up the answer.
             await asyncio.wait((work, released), return_when=asyncio.FIRST_COMPLETED)
@@ -146,6 +155,7 @@ class OpenQuestions:
             return work.result() if taken else instead
         finally:
             self._open.discard(released)
+            self._on_change()
             if not work.done() or released.done():
                 work.add_done_callback(_forget)
                 work.cancel()
@@ -158,9 +168,135 @@ class OpenQuestions:
                 released.set_result(None)
 
 
+def _nothing() -> None:
+    """Do nothing: nothing follows the questions."""
+
+
 def _forget(work: "asyncio.Future[T]") -> None:
     if not work.cancelled() and (error := work.exception()) is not None:
         _log.error("a handler failed after its question was released", exc_info=error)
+
+
+# What the agent does in a session.
+
+STATES_KEPT: Final = 64
+"""States that wait for one iteration. A consumer that is slower gets the latest."""
+
+EARLY_REPORTS: Final = 64
+"""Reports of work that are kept for a session whose request is not answered yet: the latest."""
+
+EARLY_REPORT_SIZE: Final = 64 * 1024
+"""Bytes of such a report at most. A larger one is dropped."""
+
+
+class StateWatcher:
+    """The states that wait for one consumer."""
+
+    def __init__(self, first: WorkState) -> None:
+        self.states: deque[WorkState] = deque([first], STATES_KEPT)
+        self._changed = asyncio.Event()
+
+    def add(self, state: WorkState) -> None:
+        """Take the next state."""
+        self.states.append(state)
+        self.wake()
+
+    def wake(self) -> None:
+        """Have the consumer look again."""
+        self._changed.set()
+
+    async def wait(self, end: Awaitable[None]) -> None:
+        """Wait for the next state, or until the connection is over."""
+        ends = asyncio.ensure_future(end), asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in ends:
+                each.cancel()
+            self._changed.clear()
+
+
+class SessionActivity:
+    """What the agent does in a session: as an agent of version 2 reports it, else as our open requests show it."""
+
+    def __init__(self) -> None:
+        self.questions = OpenQuestions(self._change)
+        self.background: tuple[OpenWork, ...] | None = None
+        """The background work; None if the agent does not report it."""
+        self.cancellable: dict[OpenWork, None] = {}
+        self._reported = WorkState.IDLE
+        self._last: tuple[WorkState, tuple[OpenWork, ...]] = WorkState.IDLE, ()
+        self._prompts = 0
+        self._watchers: set[StateWatcher] = set()
+
+    @property
+    def state(self) -> WorkState:
+        """The state of the session."""
+        if self._reported is not WorkState.IDLE or not self._prompts:
+            return self._reported
+        # An agent of version 1, or one of version 2 that has not begun: a prompt is open.
+        return WorkState.REQUIRES_ACTION if len(self.questions) else WorkState.RUNNING
+
+    def prompted(self, response: "asyncio.Future[v1.PromptResult]") -> None:
+        """Note that a prompt was sent."""
+        self._prompts += 1
+        response.add_done_callback(self._answered)
+        self._change()
+
+    def _answered(self, response: "asyncio.Future[v1.PromptResult]") -> None:
+        self._prompts -= 1
+        self._change()
+
+    def follow(self, update: JsonObject) -> None:
+        """Take a report of an agent of version 2. What makes no sense in it is left out."""
+        kind = update.get("sessionUpdate")
+        if kind == "state_update":
+            if isinstance(word := update.get("state"), str):
+                self._reported = WorkState(word)
+            if (work := work_of(update.get("background"))) is not None:
+                self.background = work
+            self._change()
+        elif isinstance(kind, str) and (of := kind.removesuffix("_update")) in CANCEL_METHODS:
+            id, capabilities = update.get(CANCEL_METHODS[of][1]), update.get("capabilities")
+            if isinstance(id, str):
+                offered = isinstance(capabilities, dict) and isinstance(capabilities.get("cancel"), dict)
+                self._offer(OpenWork(of, id), offered=offered)
+
+    def _offer(self, work: OpenWork, *, offered: bool) -> None:
+        self.cancellable.pop(work, None)
+        if offered:
+            if len(self.cancellable) >= MAX_WORK:
+                del self.cancellable[next(iter(self.cancellable))]
+            self.cancellable[work] = None
+
+    def forget(self) -> None:
+        """Drop what was reported: the session is open no longer."""
+        self._reported, self.background = WorkState.IDLE, None
+        self.cancellable.clear()
+        self._change()
+
+    def _change(self) -> None:
+        state, background = self.state, self.background or ()
+        if state is not self._last[0] or background != self._last[1]:
+            self._last = state, background
+            for watcher in self._watchers:
+                watcher.add(state)
+
+    def close(self) -> None:
+        """End what waits for a state: the session is closed."""
+        self.forget()
+        for watcher in self._watchers:
+            watcher.wake()
+
+    @contextmanager
+    def watched(self) -> Iterator[StateWatcher]:
+        """In this block all states are collected, the current one first."""
+        watcher = StateWatcher(self.state)
+        self._watchers.add(watcher)
+        try:
+            yield watcher
+        finally:
+            self._watchers.discard(watcher)
 
 
 # Updates of sessions that we do not know yet: several agents send them before their response to the request that opens the session.
@@ -342,6 +478,7 @@ class ClientSessions:
         self.unknown = OpenQuestions()
         """Questions of no session that we know."""
         self._by_id: dict[str, ClientSession] = {}
+        self._early_reports: deque[ExtensionUpdate] = deque(maxlen=EARLY_REPORTS)
         self._opening: list[SessionWorkspace] = []
 
     def get(self, session_id: str | None) -> "ClientSession | None":
@@ -354,6 +491,11 @@ class ClientSessions:
         self._by_id[session.id] = session
         for update in self.early.claim(session.id):
             session._inbox.receive(update)
+        for report in tuple(self._early_reports):
+            if report.session_id == session.id:
+                session._activity.follow(report.update)
+        if not self._opening:
+            self._early_reports.clear()
         return before
 
     def forget(self, session: "ClientSession") -> None:
@@ -368,6 +510,26 @@ class ClientSessions:
             self.early.keep(received)
         else:
             session._inbox.receive(received.update)
+
+    def follow_work(self, report: "ExtensionUpdate") -> None:
+        """Take what an agent of version 2 reports of its work."""
+        session = self._by_id.get(report.session_id)
+        if session is not None:
+            session._activity.follow(report.update)
+        elif self._opening and len(encode(report)) <= EARLY_REPORT_SIZE:
+            self._early_reports.append(report)
+
+    def note_inserted(self, inserted: "InsertedPrompt") -> None:
+        """Note the id that a prompt has as a message."""
+        session = self._by_id.get(inserted.session_id)
+        for turn in session._inbox.turns if session is not None else ():
+            if turn._number == inserted.prompt:
+                turn._message_id = inserted.message_id
+
+    def drop_early(self) -> None:
+        """Drop what came for sessions that are not known: their agent is lost, and the next one may use their ids for others."""
+        self.early.clear()
+        self._early_reports.clear()
 
     @contextmanager
     def opening(self, workspace: "SessionWorkspace") -> Iterator[None]:

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from antiphon.config.directories import config_dir
-from antiphon.config.shapes import MODES, NAME, ON_ASK, REVIEWS
+from antiphon.config.shapes import EDITING, IMAGES, MODES, NAME, NOTIFY, ON_ASK, REVIEWS
 from antiphon.errors import Advice
 
 __all__ = [
@@ -406,6 +406,11 @@ KEYS: Final[Mapping[str, Check]] = {
     "mcp.NAME.headers": _variables,
     "engines.claude.executable": _program,
     "engines.codex.executable": _program,
+    "chat.theme": _name_of("a theme"),
+    "chat.notify": _one_of(*NOTIFY),
+    "chat.keys": _one_of(*EDITING),
+    "chat.images": _one_of(*IMAGES),
+    "chat.undo": _on_or_off,
     "duet.engines": _engines,
     "duet.route": _name_of("a route"),
     "duet.primary": _name_of("an engine"),
@@ -509,7 +514,7 @@ class _Reader:
 
     def problem(self, path: KeyPath, sentence: str, hint: str) -> None:
         # An unknown table may be the policy, misspelt.
-        policy = path[0] not in ("agent", "mode", "model", "agents", "mcp", "engines", "duet")
+        policy = path[0] not in ("agent", "mode", "model", "agents", "mcp", "engines", "duet", "chat")
         self._wrong.add(path)
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(ConfigProblem(self._line(path), sentence, hint, policy))

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, cast
 import msgspec
 
 from antiphon.config.reader import ConfigFile, ConfigProblem, ConfigValues, project_file, read, read_file, user_file
-from antiphon.config.shapes import DuetConfig, McpServerConfig, OwnAgent, RuleText, Settings, Source
+from antiphon.config.shapes import ChatConfig, DuetConfig, McpServerConfig, OwnAgent, RuleText, Settings, Source
 from antiphon.errors import Advice
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Sources",
     "Trusted",
     "agents_of",
+    "chat_of",
     "duet_of",
     "find",
     "load",
@@ -203,6 +204,7 @@ def merge(
         agents=agents_of(user) | (agents_of(project) if trusted else {}),
         mcp=mcp_of(user) | (mcp_of(project) if trusted else {}),
         duet=duet_of(user, project if trusted else ConfigValues()),
+        chat=chat_of(user),
     )
 
 
@@ -221,8 +223,8 @@ def waiting(user: ConfigValues, project: ConfigValues) -> list[str]:
 
 
 def only_users(path: tuple[str, ...]) -> bool:
-    """Whether a key is valid in the user's own file only, because it names a program to run."""
-    return path[0] == "engines" or path in _PROGRAMS
+    """Whether a key is valid in the user's own file only, because it names a program to run, or is about the user's terminal."""
+    return path[0] in ("engines", "chat") or path in _PROGRAMS
 
 
 def duet_of(user: ConfigValues, project: ConfigValues) -> DuetConfig:
@@ -230,6 +232,11 @@ def duet_of(user: ConfigValues, project: ConfigValues) -> DuetConfig:
     given = {path[1]: value for path, value in user.values.items() if path[0] == "duet"}
     given |= {path[1]: value for path, value in project.values.items() if path[0] == "duet" and not only_users(path)}
     return msgspec.convert(given, DuetConfig)
+
+
+def chat_of(user: ConfigValues) -> ChatConfig:
+    """Return the settings of the chat."""
+    return msgspec.convert({path[1]: value for path, value in user.values.items() if path[0] == "chat"}, ChatConfig)
 
 
 def agents_of(part: ConfigValues) -> dict[str, OwnAgent]:

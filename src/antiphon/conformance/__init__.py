@@ -16,6 +16,7 @@ Nothing here uses our own message types, our agent or our client: what is checke
     client_process.py   clients that are commands
     shim_socket.py      the executable that a client starts as its agent, and our end of it
     shim.py             the program in that executable
+    v2/                 runs of scenarios of version 2
     remote/             agents and clients on a network
     suites/             requirements and scenarios, a module for each chapter of the specification
 """

@@ -15,6 +15,7 @@ from antiphon.conformance.agent_run import FENCE, PROBE_LIMIT, AgentRun, AgentTr
 from antiphon.conformance.requirements import (
     Blocked,
     NoResponse,
+    OtherVersion,
     RequirementStatus,
     RequirementVerdict,
     Scenario,
@@ -22,7 +23,7 @@ from antiphon.conformance.requirements import (
     Suite,
 )
 from antiphon.conformance.results import ConformanceReport, ScenarioRecord, mark_late, results_of
-from antiphon.conformance.standin_client import EVERYTHING, StandinClient
+from antiphon.conformance.standin_client import StandinClient
 from antiphon.conformance.suites.agent import SUITE
 from antiphon.conformance.wire import PeerClosed, PeerResponse, PeerWire
 from antiphon.errors import AcpError
@@ -49,6 +50,9 @@ DIRECTORY: Final = "name a directory where the agent runs, and that it may use, 
 
 LATER: Final = "let the server take more prompts, as `antiphon serve --limit prompts-per-minute=1000` does"
 """What to do where a server limits how many prompts it takes."""
+
+VERSION: Final = "check it by the version that it speaks: `--protocol` names it"
+"""What to do where an agent speaks another version of the protocol."""
 
 STUMBLED: Final = "the check itself failed on something that the agent sent"
 
@@ -91,12 +95,22 @@ class AgentLane:
 class AgentCheck:
     """One run of the agent suite."""
 
-    def __init__(self, place: AgentSource, options: CheckOptions, progress: Progress | None, jobs: int) -> None:
+    def __init__(
+        self,
+        place: AgentSource,
+        options: CheckOptions,
+        progress: Progress | None,
+        jobs: int,
+        run_of: type[AgentRun] = AgentRun,
+    ) -> None:
         self.place = place
+        self._run_of = run_of
         self.options = options
         self._progress = progress
         self._jobs = jobs
         self._turns = asyncio.Semaphore(jobs)
+        self.other_version = ""
+        """Why there is nothing to judge: the agent speaks another version of the protocol."""
         self._hopeless = ""
         """Why there is no agent to share: one that does not come up is not started for each scenario anew."""
         self._records: list[ScenarioRecord] = []
@@ -261,10 +275,7 @@ class AgentCheck:
 
     async def _close_sessions(self, wire: PeerWire, lane: AgentLane) -> None:
         """Sessions that are not needed any more are closed where that can be: for some agents each is a process of its own."""
-        if (
-            self.initialized is None
-            or self.initialized.get("agentCapabilities", "sessionCapabilities", "close") is None
-        ):
+        if self.initialized is None or self.initialized.get(*self._run_of.closes) is None:
             return
         for id in wire.checker.state.sessions.keys() - lane.done_with:
             lane.done_with.add(id)
@@ -289,7 +300,7 @@ class AgentCheck:
         return run
 
     def _run(self, wire: PeerWire, client: StandinClient, cwd: Path) -> AgentRun:
-        run = AgentRun(wire, client, cwd, self.options)
+        run = self._run_of(wire, client, cwd, self.options)
         run.traits = self._traits
         return run
 
@@ -316,13 +327,19 @@ class AgentCheck:
             run = await self._open(record)
             self._ends.push_async_callback(run.wire.close)
             try:
-                initialized = await run.initialize(capabilities=EVERYTHING)
+                initialized = await run.initialize()
             except NoResponse as missing:
                 if self.initialized is None and isinstance(run.wire.transport.lost, ConnectionRefused):
                     raise run.wire.transport.lost from None
                 self._hopeless = str(missing) if self.initialized is None else ""
                 raise
             first = self.initialized is None
+            settled = initialized.get("protocolVersion")
+            if run.version != 1 and settled != run.version and initialized.error is None:
+                self.initialized = self.initialized or initialized
+                self._hopeless = f"the agent does not speak version {run.version}: it settles on version {settled}"
+                self.other_version = self._hopeless
+                raise OtherVersion(self._hopeless)
             lane.shared = run.wire, run.client, initialized, run.cwd.parent
             self.initialized = self.initialized or initialized
             self._sign_in_by_name(initialized)
@@ -342,7 +359,11 @@ class AgentCheck:
     def _sign_in_by_name(self, initialized: PeerResponse) -> None:
         """A way to sign in that the agent does not have is a slip of the user, not a fault of the agent's."""
         offered = initialized.get("authMethods")
-        names = [str(one.get("id")) for one in offered if isinstance(one, dict)] if isinstance(offered, list) else []
+        names = (
+            [str(one.get("methodId", one.get("id"))) for one in offered if isinstance(one, dict)]
+            if isinstance(offered, list)
+            else []
+        )
         if self.options.named and initialized.error is None and self.options.auth not in names:
             listed = ", ".join(names) or "none"
             raise AcpError(f"the agent has no way to sign in called `{self.options.auth}`", hint=f"it has {listed}.")
@@ -377,7 +398,7 @@ async def check_agent(
     """Check an agent; `only` names the scenarios to run, unless all of them, and `left_out` those that cannot be run, with the reason.
     `waits` is called with what is waited for."""
     begun = time.monotonic()
-    checking = AgentCheck(place, options or CheckOptions(), progress, jobs)
+    checking = AgentCheck(place, options or CheckOptions(), progress, jobs, _run_type(suite.version))
     wanted = [one for one in suite.scenarios.values() if not only or one.name in only]
     left = {one.name: left_out[one.name] for one in wanted if one.name in left_out} if left_out else {}
     scenarios = [one for one in wanted if one.name not in left]
@@ -387,11 +408,21 @@ async def check_agent(
     finally:
         if reporter is not None:
             reporter.cancel()
+    if checking.other_version:
+        raise AcpError(checking.other_version, hint=VERSION)
     _check_limits(records)
     asked = {id: one for id, one in suite.requirements().items() if one.scenario not in left}
-    results = results_of(asked, records, Direction.A2C, some=bool(only))
+    results = results_of(asked, records, Direction.A2C, some=bool(only), version=suite.version)
     name, took = _name(checking.initialized), time.monotonic() - begun
     return ConformanceReport(suite.side, name, results, took, complete=not only, left_out=left)
+
+
+def _run_type(version: int) -> type[AgentRun]:
+    if version == 1:
+        return AgentRun
+    from antiphon.conformance.v2.agent_run import AgentRunV2
+
+    return AgentRunV2
 
 
 async def _try_directory(run: AgentRun) -> None:
@@ -431,7 +462,7 @@ def _is_answer(id: int) -> Callable[[Entry], bool]:
 
 
 def _name(initialized: PeerResponse | None) -> str:
-    info = initialized.get("agentInfo") if initialized is not None else None
+    info = (initialized.get("agentInfo") or initialized.get("info")) if initialized is not None else None
     if not isinstance(info, dict):
         return ""
     return " ".join(str(info[key]) for key in ("name", "version") if isinstance(info.get(key), str))

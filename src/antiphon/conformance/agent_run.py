@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from antiphon.conformance.prompts import Prompts
 from antiphon.conformance.requirements import Blocked, NoResponse, NotOffered, NotSeen, TooLong
@@ -141,6 +141,11 @@ class AgentRequester(Requester):
 
 class AgentRun(AgentRequester):
     """One scenario with one agent. The wire may be shared with scenarios before and after it; the verdicts are its own."""
+
+    version: ClassVar[int] = 1
+    """The version of the protocol that it speaks."""
+    closes: ClassVar[tuple[str, ...]] = ("agentCapabilities", "sessionCapabilities", "close")
+    """Where the answer to `initialize` says that sessions can be closed."""
 
     def __init__(self, wire: PeerWire, client: StandinClient, cwd: Path, options: CheckOptions) -> None:
         super().__init__(wire, options, cwd)

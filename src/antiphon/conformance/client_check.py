@@ -14,6 +14,7 @@ from antiphon.conformance.client_run import ClientCheckOptions, ClientRun, Clien
 from antiphon.conformance.requirements import (
     Blocked,
     NoResponse,
+    OtherVersion,
     RequirementStatus,
     RequirementVerdict,
     Scenario,
@@ -22,6 +23,7 @@ from antiphon.conformance.requirements import (
 )
 from antiphon.conformance.results import ConformanceReport, ScenarioRecord, mark_late, results_of
 from antiphon.conformance.suites.client import SUITE
+from antiphon.errors import AcpError
 from antiphon.traffic.entries import Direction
 from antiphon.traffic.state import is_malformed
 
@@ -42,6 +44,9 @@ FIRST: Final = "introduction"
 ENTRY: Final = "prompt.comes"
 """The scenario that is run before the others, and what has to hold in it for them to make sense."""
 
+VERSION: Final = "check it by the version that it speaks, or make it ask for this one: `--protocol` names the version"
+"""What to do where a client speaks another version of the protocol."""
+
 GENERAL: Final = ("requests.answered", "turn.stays")
 
 
@@ -54,10 +59,14 @@ class ClientCheck:
         options: ClientCheckOptions,
         progress: Callable[[ScenarioRecord], None] | None,
         jobs: int,
+        run_type: type[ClientRun] = ClientRun,
     ) -> None:
         self.place = place
         self.options = options
+        self._run_type = run_type
         self.peer = ""
+        self.other_version = ""
+        """Why there is nothing to judge: the client speaks another version of the protocol."""
         self._hopeless = ""
         self._progress = progress
         self._turns = asyncio.Semaphore(jobs)
@@ -67,8 +76,9 @@ class ClientCheck:
         """Run them all, each with a client of its own; first the one without which the others can only wait in vain."""
         records = [await self._play(one) for one in scenarios if one.name == FIRST]
         found = records[0].verdicts[ENTRY] if records else None
-        if found is not None and found.status is RequirementStatus.FAILED:
-            self._hopeless = f"the client got nowhere in the scenario `{FIRST}`"
+        if found is not None and found.status in (RequirementStatus.FAILED, RequirementStatus.BLOCKED):
+            why = "" if found.status is RequirementStatus.FAILED else f": {found.text}"
+            self._hopeless = f"the client got nowhere in the scenario `{FIRST}`{why}"
         async with asyncio.TaskGroup() as tasks:
             played = [tasks.create_task(self._play(one)) for one in scenarios if one.name != FIRST]
         return records + [one.result() for one in played]
@@ -84,7 +94,7 @@ class ClientCheck:
     async def _play_in(self, scenario: Scenario[ClientRun], cwd: Path) -> ScenarioRecord:
         record = ScenarioRecord(scenario.name)
         begun = time.monotonic()
-        run = ClientRun(self.place, cwd, self.options)
+        run = self._run_type(self.place, cwd, self.options)
         run.traits = self._traits
         try:
             reason = await self._reason(scenario, run, record)
@@ -120,6 +130,7 @@ class ClientCheck:
                 )
             return RequirementVerdict(RequirementStatus.BLOCKED, str(stopped), awaited=stopped.request)
         except ScenarioStopped as stopped:
+            self.other_version = str(stopped) if isinstance(stopped, OtherVersion) else self.other_version
             return RequirementVerdict(stopped.status, str(stopped))
         except TimeoutError:
             return RequirementVerdict(
@@ -173,17 +184,27 @@ async def check_client(
 ) -> ConformanceReport:
     """Check a client; `only` names the scenarios to run, unless all of them."""
     begun = time.monotonic()
-    checking = ClientCheck(place, options or ClientCheckOptions(), progress, jobs)
+    checking = ClientCheck(place, options or ClientCheckOptions(), progress, jobs, _run_type(suite.version))
     records = await checking.run([one for one in suite.scenarios.values() if not only or one.name in only])
+    if checking.other_version:
+        raise AcpError(checking.other_version, hint=VERSION)
     mark_late(records)
-    results = results_of(suite.requirements(), records, Direction.C2A, some=bool(only))
+    results = results_of(suite.requirements(), records, Direction.C2A, some=bool(only), version=suite.version)
     return ConformanceReport(suite.side, checking.peer, results, time.monotonic() - begun, complete=not only)
+
+
+def _run_type(version: int) -> type[ClientRun]:
+    if version == 1:
+        return ClientRun
+    from antiphon.conformance.v2.client_run import ClientRunV2
+
+    return ClientRunV2
 
 
 def _name(record: ScenarioRecord) -> str:
     for wire in record.wires:
         hello = wire.checker.state.initialize
-        info = hello.params.get("clientInfo") if hello is not None else None
+        info = (hello.params.get("clientInfo") or hello.params.get("info")) if hello is not None else None
         if isinstance(info, dict):
             return " ".join(str(info[key]) for key in ("name", "version") if isinstance(info.get(key), str))
     return ""

@@ -18,6 +18,7 @@ from antiphon.traffic.entries import JsonObject
 
 __all__ = [
     "CLIENT_PURPOSES",
+    "CLIENT_PURPOSES_V2",
     "BadCommands",
     "ClientCommands",
     "ClientSource",
@@ -82,6 +83,18 @@ CLIENT_PURPOSES: Final = {
     "delete": "delete one of the agent's sessions",
 }
 """Name → what the client is to do."""
+
+CLIENT_PURPOSES_V2: Final = {
+    **{name: text for name, text in CLIENT_PURPOSES.items() if name != "set_mode"},
+    "prompt": "open a session, send one prompt, and end when the session is idle again",
+    "two_prompts": "send a second prompt in the same session when it is idle again",
+    "load": "go on with an earlier session and its history, by `session/resume` with `replayFrom`; send one prompt",
+    "two_at_once": "send a second prompt while the first is worked on, and end when both are done",
+    "cancel_call": "send one prompt, and cancel the tool call that offers `cancel`, by `tool_call/cancel`",
+}
+"""The same for clients of version 2."""
+
+_ANY_PURPOSE: Final = {**CLIENT_PURPOSES, **CLIENT_PURPOSES_V2}
 
 OUTPUT_LIMIT: Final = 64 * 1024
 """Bytes kept of what a client prints."""
@@ -256,19 +269,19 @@ def _read(path: Path) -> JsonObject:
 def _table(found: JsonObject, name: str) -> dict[str, str]:
     table = found.pop(name, {})
     if not isinstance(table, dict) or not all(
-        purpose in CLIENT_PURPOSES and isinstance(text, str) for purpose, text in table.items()
+        purpose in _ANY_PURPOSE and isinstance(text, str) for purpose, text in table.items()
     ):
         raise BadCommands(
-            f"`[{name}]` is a table of purposes and texts", hint=f"the purposes are {', '.join(CLIENT_PURPOSES)}."
+            f"`[{name}]` is a table of purposes and texts", hint=f"the purposes are {', '.join(_ANY_PURPOSE)}."
         )
     return table
 
 
 def _lines(name: str, given: object) -> list[str]:
     lines = [given] if isinstance(given, str) else given
-    if name not in CLIENT_PURPOSES or not isinstance(lines, list) or not all(isinstance(one, str) for one in lines):
+    if name not in _ANY_PURPOSE or not isinstance(lines, list) or not all(isinstance(one, str) for one in lines):
         raise BadCommands(
             f"`{name}` is no purpose with a command, or a list of commands",
-            hint=f"the purposes are {', '.join(CLIENT_PURPOSES)}.",
+            hint=f"the purposes are {', '.join(_ANY_PURPOSE)}.",
         )
     return lines

@@ -5,10 +5,11 @@ each requirement that it shows. What it does not take over the stand-in does cor
 """
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from antiphon.conformance.client_process import CLIENT_PURPOSES, ClientSource, RunningClient
 from antiphon.conformance.requirements import Blocked, NoResponse, NotOffered, NotSeen
@@ -18,6 +19,7 @@ from antiphon.conformance.wire import PeerResponse, PeerWire, Requester
 from antiphon.traffic.entries import Direction, Entry, JsonObject
 
 __all__ = [
+    "FENCE",
     "OPTIONS",
     "ClientCheckOptions",
     "ClientConnection",
@@ -123,8 +125,9 @@ class TurnRequester(Requester):
             return missing.left  # the scenario finds that out by itself
         return True
 
-    def _permission(self) -> JsonObject:
-        call = {"toolCallId": "antiphon-check", "title": "Look at the time", "kind": "other"}
+    def _permission(self, text: str = "") -> JsonObject:
+        """The params of a permission request, with a text in it."""
+        call = {"toolCallId": "antiphon-check", "title": text or "Look at the time", "kind": "other"}
         return {"sessionId": self.session, "toolCall": call, "options": OPTIONS}
 
     def question(self, id: object, text: str = "") -> JsonObject:
@@ -137,9 +140,7 @@ class TurnRequester(Requester):
             return {"jsonrpc": "2.0", "id": id, "method": FENCE, "params": {"text": text}}
         if not self.traits.permissions:
             raise Blocked("the client answers no request here, so it cannot be checked what it has read")
-        params = self._permission()
-        params["toolCall"]["title"] = text or "Look at the time"
-        return {"jsonrpc": "2.0", "id": id, "method": PERMISSION, "params": params}
+        return {"jsonrpc": "2.0", "id": id, "method": PERMISSION, "params": self._permission(text)}
 
     @property
     def turn(self) -> HeldRequest:
@@ -176,9 +177,13 @@ class TurnRequester(Requester):
         """Send an update of the session of the turn, or of another one."""
         return await self.turn.connection.agent.update(session or self.session, update)
 
+    def text_update(self, text: str) -> JsonObject:
+        """The update that is a piece of the agent's message."""
+        return {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}
+
     async def send_text(self, text: str) -> Entry:
         """A piece of the agent's message."""
-        return await self.update({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
+        return await self.update(self.text_update(text))
 
     async def here(self, method: str, **params: object) -> PeerResponse:
         """Ask the client something about the session of the turn."""
@@ -238,11 +243,16 @@ class NotAsked(Blocked):
 class ClientRun(TurnRequester):
     """One scenario with one client."""
 
+    agent_type: ClassVar[type[StandinAgent]] = StandinAgent
+    """What plays the agent."""
+    purposes: ClassVar[Mapping[str, str]] = CLIENT_PURPOSES
+    """What clients can be made to do."""
+
     def __init__(self, place: ClientSource, cwd: Path, options: ClientCheckOptions) -> None:
         super().__init__(options)
         self.place = place
         self.cwd = cwd
-        self.script = AgentScript()
+        self.script = AgentScript(self.agent_type.introduction())
         self.connections: list[ClientConnection] = []
         self._running: RunningClient | None = None
         self._asked: dict[str, asyncio.Queue[HeldRequest]] = {}
@@ -257,19 +267,23 @@ class ClientRun(TurnRequester):
             NotSeen: there is no command that makes it do this.
         """
         if not self.place.has(purpose):
-            wanted = CLIENT_PURPOSES[purpose]
+            wanted = self.purposes[purpose]
             raise NotSeen(f"there is no command for `{purpose}`; one in `--commands FILE` has to {wanted}")
         self._running = await self.place.start(purpose, self.cwd, self._connect)
 
     def _connect(self, agent_start: AgentStart) -> None:
         wire = PeerWire(agent_start.transport, Direction.A2C)
-        self.connections.append(ClientConnection(agent_start, wire, StandinAgent(wire, self.script, self._hold)))
+        self.connections.append(ClientConnection(agent_start, wire, self.agent_type(wire, self.script, self._hold)))
 
     def _hold(self, agent: StandinAgent, entry: Entry) -> None:
         connection = next(one for one in self.connections if one.agent is agent)
-        turn = HeldRequest(connection, entry)
+        turn = self.hold(connection, entry)
         self._held.append(turn)
         self._queue(entry.method or "").put_nowait(turn)
+
+    def hold(self, connection: ClientConnection, entry: Entry) -> HeldRequest:
+        """A request of the client, for the scenario to answer."""
+        return HeldRequest(connection, entry)
 
     def _queue(self, method: str) -> "asyncio.Queue[HeldRequest]":
         return self._asked.setdefault(method, asyncio.Queue())
@@ -312,6 +326,10 @@ class ClientRun(TurnRequester):
         turn = await self.next_request("session/prompt")
         await self.take_over(turn)
         return turn
+
+    async def finish(self, turn: HeldRequest) -> None:
+        """Do all that a prompt needs which is not what the scenario is about."""
+        await turn.end()
 
     async def ended(self) -> int | None:
         """The status with which the client ends, when its user has no more prompts; None if it does not end in time."""

@@ -9,6 +9,7 @@ import msgspec
 from antiphon import __version__
 from antiphon.conformance.requirements import RequirementStatus
 from antiphon.conformance.results import ConformanceReport, RequirementResult
+from antiphon.text import xml_text
 from antiphon.traffic.entries import Entry, Json
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class ReportDocument(msgspec.Struct, frozen=True):
     results: list[ReportedRequirement]
     left_out: dict[str, str] = {}
     """Scenarios that make no sense with this peer, each with the reason."""
+    protocol: int = 1
+    """The version of the protocol whose requirements these are."""
 
     def failed(self) -> list[ReportedRequirement]:
         """What does not hold and has to, or should."""
@@ -89,6 +92,7 @@ def document_of(report: ConformanceReport, suite: "Suite[Any]") -> ReportDocumen
         {status.value: report.count(status) for status in RequirementStatus},
         [_judged(one, sorted(reasons.get(one.requirement.id, []))) for one in report.results],
         dict(report.left_out),
+        suite.version,
     )
 
 
@@ -127,9 +131,6 @@ def encode(document: ReportDocument) -> bytes:
 
 # --- JUnit's XML, which every CI reads: a test for each requirement, grouped by what its id begins with
 
-_FORBIDDEN = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), 65533)
-"""Characters that XML has no way to write."""
-
 
 def junit(document: ReportDocument, *, strict: bool = False) -> str:
     """Failures of `should` are failures where they are counted as such; advice stands in the output of a test that passed."""
@@ -138,7 +139,7 @@ def junit(document: ReportDocument, *, strict: bool = False) -> str:
         areas.setdefault(one.id.partition(".")[0], []).append(one)
     suites = "".join(_suite(area, results, strict) for area, results in areas.items()) + _left_out(document)
     failures = sum(_fails(one, strict) for one in document.results)
-    name = quoteattr(_clean(f"ACP {document.side}: {document.peer or ' '.join(document.command)}"))
+    name = quoteattr(xml_text(f"ACP {document.side}: {document.peer or ' '.join(document.command)}"))
     head = f'<testsuites name={name} tests="{len(document.results) + len(document.left_out)}" failures="{failures}" time="{document.seconds}">'
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}\n{suites}</testsuites>\n'
 
@@ -156,7 +157,7 @@ def _left_out(document: ReportDocument) -> str:
     if not document.left_out:
         return ""
     cases = "".join(
-        f'    <testcase classname="acp.scenario" name={quoteattr(name)}>\n      <skipped message={quoteattr(_clean(f"left out: {why}"))}/>\n    </testcase>\n'
+        f'    <testcase classname="acp.scenario" name={quoteattr(name)}>\n      <skipped message={quoteattr(xml_text(f"left out: {why}"))}/>\n    </testcase>\n'
         for name, why in document.left_out.items()
     )
     count = len(document.left_out)
@@ -165,7 +166,7 @@ def _left_out(document: ReportDocument) -> str:
 
 def _case(area: str, one: ReportedRequirement, strict: bool) -> str:
     head = f"    <testcase classname={quoteattr(f'acp.{area}')} name={quoteattr(f'{one.id}: {one.requirement}')}"
-    found = _clean(one.found)
+    found = xml_text(one.found)
     if _fails(one, strict):
         details = "\n".join([found, *map(_shown, one.evidence), f"fix: {one.fix}", one.link])
         return f"{head}>\n      <failure type={quoteattr(one.level)} message={quoteattr(found)}>{escape(details)}</failure>\n    </testcase>\n"
@@ -187,11 +188,7 @@ def _is_skipped(one: ReportedRequirement) -> bool:
 
 def _shown(proof: Proof) -> str:
     text = proof.raw if proof.raw is not None else msgspec.json.encode(proof.msg).decode()
-    return _clean(f"message {proof.message} {proof.dir}: {text[:2000]}")
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode().translate(_FORBIDDEN)
+    return xml_text(f"message {proof.message} {proof.dir}: {text[:2000]}")
 
 
 # --- a badge for a README: how many requirements hold, never by colour alone

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
-from antiphon.traffic.checker import SPEC, Level, Side, rules
+from antiphon.traffic.checker import SPECS, Level, Side, rules
 from antiphon.traffic.entries import Entry
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "NoResponse",
     "NotOffered",
     "NotSeen",
+    "OtherVersion",
     "Requirement",
     "RequirementStatus",
     "RequirementVerdict",
@@ -49,8 +50,8 @@ class Requirement:
 
 
 def _at(level: Level) -> Callable[..., Requirement]:
-    def made(id: str, text: str, *, link: str, fix: str, needs: tuple[str, ...] = ()) -> Requirement:
-        return Requirement(id, level, text, SPEC + link, fix, needs)
+    def made(id: str, text: str, *, link: str, fix: str, needs: tuple[str, ...] = (), version: int = 1) -> Requirement:
+        return Requirement(id, level, text, SPECS[version] + link, fix, needs)
 
     return made
 
@@ -95,6 +96,8 @@ class Suite(Generic[S]):
     """What fails when something else does, where `needs` cannot express it: rules of all traffic have no `needs`."""
     judges_traffic: bool = True
     """Whether the rules of all traffic are among its requirements."""
+    version: int = 1
+    """The version of the protocol that it is about."""
 
     def scenario(
         self,
@@ -145,7 +148,7 @@ class Suite(Generic[S]):
     def _rules(self) -> list[Requirement]:
         return [
             Requirement(one.id, one.level, one.text, one.link, one.fix)
-            for one in rules().values()
+            for one in rules(self.version).values()
             if self.judges_traffic and one.side in (self.side, Side.BOTH)
         ]
 
@@ -198,6 +201,10 @@ class NotSeen(ScenarioStopped):
 
 class Blocked(ScenarioStopped):
     """Something that another requirement is about went wrong first."""
+
+
+class OtherVersion(Blocked):
+    """The peer speaks another version of the protocol than the suite is about, so there is nothing to judge."""
 
 
 class TooLong(Blocked):

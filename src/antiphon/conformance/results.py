@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from antiphon.conformance.requirements import EVERY, Requirement, RequirementStatus, RequirementVerdict
 from antiphon.conformance.wire import PeerWire
-from antiphon.traffic.checker import Level, Side
+from antiphon.traffic.checker import Deviation, Level, Side
 from antiphon.traffic.entries import Direction, Entry
 
 __all__ = ["ConformanceReport", "RequirementResult", "ScenarioRecord", "mark_late", "results_of"]
@@ -77,14 +77,15 @@ def results_of(
     speaker: Direction,
     *,
     some: bool = False,
+    version: int = 1,
 ) -> list[RequirementResult]:
     """One result for each requirement. `speaker` is the direction of the messages of the peer under check. `some`: only some scenarios were
-    wanted, so what they do not show is left out."""
+    wanted, so what they do not show is left out. `version`: traffic of another one is not judged."""
     records = list(records)
     wires = list({id(wire): wire for record in records for wire in record.wires}.values())
     played = {record.name for record in records}
     found = [
-        _result(one, _judged(one.id, wires, speaker) if _is_rule(one, records) else _played(one.id, records))
+        _result(one, _judged(one.id, wires, speaker, version) if _is_rule(one, records) else _played(one.id, records))
         for one in requirements.values()
         if not some or one.scenario in (EVERY, *played)
     ]
@@ -142,12 +143,12 @@ def _played(id: str, records: Sequence[ScenarioRecord]) -> RequirementVerdict:
     return min(found, key=lambda verdict: order.index(verdict.status))
 
 
-def _judged(id: str, wires: Sequence[PeerWire], speaker: Direction) -> RequirementVerdict:
+def _judged(id: str, wires: Sequence[PeerWire], speaker: Direction, version: int) -> RequirementVerdict:
     broken = [
         one
         for wire in wires
         for one in wire.checker.deviations
-        if one.rule == id and one.entry.dir is speaker
+        if one.rule == id and one.entry.dir is speaker and _is_about(version, one, wire)
     ]  # fmt: skip
     if broken:
         more = f" (and {len(broken) - SHOWN} more)" if len(broken) > SHOWN else ""
@@ -157,3 +158,10 @@ def _judged(id: str, wires: Sequence[PeerWire], speaker: Direction) -> Requireme
     if any(wire.checker.seen[id, speaker] for wire in wires):
         return RequirementVerdict(RequirementStatus.PASSED)
     return RequirementVerdict(RequirementStatus.UNSEEN, "it never came to it")
+
+
+def _is_about(version: int, deviation: Deviation, wire: PeerWire) -> bool:
+    """Whether a deviation is one from the rules of a version: before any is settled, those of an earlier one apply."""
+    settled = wire.checker.state.initialized
+    early = settled is None or deviation.entry.number < settled.number
+    return deviation.version == version or (early and deviation.version < version)

@@ -8,7 +8,7 @@ from antiphon.conformance.wire import PeerRefusal, PeerWire, Responder
 from antiphon.errors import Code
 from antiphon.traffic.entries import Entry, JsonObject
 
-__all__ = ["LISTED", "AgentScript", "StandinAgent", "capabilities"]
+__all__ = ["INFO", "LISTED", "AgentScript", "StandinAgent", "capabilities"]
 
 Params = JsonObject
 Does = Callable[["StandinAgent", Params], Awaitable[object]]
@@ -35,20 +35,15 @@ def capabilities() -> JsonObject:
     }
 
 
-def _initialize_result() -> JsonObject:
-    return {
-        "protocolVersion": 1,
-        "agentCapabilities": capabilities(),
-        "agentInfo": {"name": "antiphon-check", "title": "Stand-in of Antiphon's check", "version": "1"},
-        "authMethods": [],
-    }
+INFO: Final = {"name": "antiphon-check", "title": "Stand-in of Antiphon's check", "version": "1"}
+"""The name of the stand-in, whatever its version of the protocol."""
 
 
 @dataclass(slots=True)
 class AgentScript:
     """What a scenario wants the agent to be like, over all connections of its client."""
 
-    initialize_result: JsonObject = field(default_factory=_initialize_result)
+    initialize_result: JsonObject
     """The response to `initialize`."""
     offer: JsonObject = field(default_factory=dict)
     """What the response to `session/new` has besides the usual."""
@@ -68,6 +63,11 @@ class StandinAgent(Responder):
         super().__init__(wire)
         self.script = script
         self._hold = hold
+
+    @staticmethod
+    def introduction() -> JsonObject:
+        """The usual response to `initialize`."""
+        return {"protocolVersion": 1, "agentCapabilities": capabilities(), "agentInfo": INFO, "authMethods": []}
 
     def receive(self, entry: Entry) -> None:
         if entry.is_request and entry.method in self.script.held:

@@ -16,7 +16,7 @@ import msgspec
 
 from antiphon.conformance.requirements import NoResponse, RequirementStatus, RequirementVerdict
 from antiphon.errors import Code, ConnectionClosed, ProcessDied
-from antiphon.traffic.checker import Level, TrafficChecker, rules
+from antiphon.traffic.checker import Deviation, Level, TrafficChecker, rules
 from antiphon.traffic.entries import Direction, Entry, JsonObject, parse
 from antiphon.transports.base import Transport
 from antiphon.transports.remote import ConnectionRefused
@@ -45,8 +45,8 @@ MOST_RECEIVED: Final = 512 * 1024 * 1024
 """Bytes that are kept of what a peer sends. A peer that sends more floods us, and is ended: what it sent until then is checked."""
 
 
-def _matters(rule: str) -> bool:
-    return rules()[rule].level is not Level.ADVICE
+def _matters(broken: Deviation) -> bool:
+    return rules(broken.version)[broken.rule].level is not Level.ADVICE
 
 
 class PeerClosed(Exception):
@@ -95,11 +95,7 @@ class PeerWire:
             entry = parse(len(self.trace) + 1, time.monotonic() - self._begun, direction, raw)
             self.trace.append(entry)
             broken = self.checker.check(entry)
-            if (
-                direction is self.own_direction
-                and self.provocation is None
-                and any(_matters(one.rule) for one in broken)
-            ):
+            if direction is self.own_direction and self.provocation is None and any(_matters(one) for one in broken):
                 self.provocation = entry
             self._changed.notify_all()
         if self.listener is not None and direction is not self.own_direction:
@@ -339,11 +335,12 @@ class Requester(VerdictRecorder, ABC):
 
 
 class PeerRefusal(Exception):
-    """The request is refused: an error with a code."""
+    """The request is refused: an error with a code, and data where there are any."""
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, **data: object) -> None:
         super().__init__(message)
         self.code = code
+        self.data = data
 
 
 class Responder(ABC):
@@ -373,7 +370,7 @@ class Responder(ABC):
         try:
             result = await self.result_for(entry.method or "", entry.params)
         except PeerRefusal as refusal:
-            await self.refuse(entry, refusal.code, str(refusal))
+            await self.refuse(entry, refusal.code, str(refusal), **refusal.data)
         except (KeyError, TypeError, ValueError) as error:  # params that the schema forbids: the judge has noted it
             await self.refuse(entry, Code.INVALID_PARAMS, f"invalid params: {error!r}")
         except Exception as error:  # without a response, the check would blame the peer for waiting
@@ -385,9 +382,9 @@ class Responder(ABC):
         """Answer a request with a result."""
         return await self.wire.send({"jsonrpc": "2.0", "id": entry.msg.get("id"), "result": result})
 
-    async def refuse(self, entry: Entry, code: int, message: str) -> Entry:
+    async def refuse(self, entry: Entry, code: int, message: str, **data: object) -> Entry:
         """Answer a request with an error."""
-        error = {"code": code, "message": message}
+        error = {"code": code, "message": message, **({"data": data} if data else {})}
         return await self.wire.send({"jsonrpc": "2.0", "id": entry.msg.get("id"), "error": error})
 
     @abstractmethod

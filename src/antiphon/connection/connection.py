@@ -200,8 +200,13 @@ class Connection:
 
     @property
     def transport(self) -> Transport:
-        """The transport below: a `ProcessTransport` has the child's `stderr`, `status` and `pid`."""
-        return self._transport
+        """The transport that moves the bytes: a `ProcessTransport` has the child's `stderr`, `status` and `pid`."""
+        return self._transport.origin
+
+    @property
+    def translated(self) -> bool:
+        """Whether the peer speaks another version of the protocol than this end, and a translator is between them."""
+        return bool(getattr(self._transport, "translates", False))
 
     # Observers.
 

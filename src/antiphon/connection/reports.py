@@ -9,7 +9,16 @@ import msgspec
 from antiphon.rpc.envelope import Noise, Notification
 from antiphon.rpc.peer import Rejected, Stray
 
-__all__ = ["REPORTS_LOGGED", "HandlerFailed", "LenientlyRead", "Observer", "Report", "ReportLog", "Unhandled"]
+__all__ = [
+    "REPORTS_LOGGED",
+    "HandlerFailed",
+    "LenientlyRead",
+    "Observer",
+    "Report",
+    "ReportLog",
+    "TranslationLoss",
+    "Unhandled",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +50,15 @@ class HandlerFailed(msgspec.Struct, frozen=True):
     error: Exception
 
 
-Report = Noise | Stray | Rejected | LenientlyRead | Unhandled | HandlerFailed
+class TranslationLoss(msgspec.Struct, frozen=True):
+    """Something has no place in the version of the protocol that the peer speaks: it was refused, or carried in another form."""
+
+    what: str
+    reason: str
+    refused: bool = False
+
+
+Report = Noise | Stray | Rejected | LenientlyRead | Unhandled | HandlerFailed | TranslationLoss
 Observer = Callable[[Report], None]
 
 

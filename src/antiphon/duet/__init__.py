@@ -12,7 +12,6 @@ Files in reading order:
     prompt.py            a prompt: a command of ours, or passed on to the engines of its route
     routes.py            how the engines of a route answer: alone, side by side, with a review
     review.py            what changed in the directories, and the prompts of a review
-    snapshots.py         how a directory looked, remembered with git
     permission.py        the policy first, then the user
     limits.py            the budget of a prompt, and going on after a limit
     status.py            what `/status`, `/help`, `/sessions` and `/version` answer

@@ -4,6 +4,7 @@ Imported before `initialize` is answered, so it imports no event loop, and start
 """
 
 from typing import TYPE_CHECKING, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from antiphon import __version__
 from antiphon.agent.agent import Agent
@@ -53,16 +54,20 @@ def joint_agent(names: "Sequence[str]" = ()) -> "JointAgent":
 class JointAgent(Agent):
     """One agent over every engine. `session.state` is the joint session."""
 
+    cuts_forks = True  # by its own history, whatever the engines can do
+
     def __init__(self, engines: "Mapping[str, Engine]", absent: "Mapping[str, Advice] | None" = None) -> None:
         self.engines = engines
         self.absent = absent or {}
         """Engines that were looked for and are not here → why, with a hint."""
         self._opener: SessionOpener | None = None
+        self._joint_sessions: WeakValueDictionary[str, JointSession] = WeakValueDictionary()
         self._database: Database | None = None
         every = list(engines.values())
         self._ways = dict(_ways(engines))
         self.auth_aliases = dict(_aliases(self._ways))
         self.also_takes = _all(engine.also_takes for engine in every)
+        self.appends_system_prompt = all(engine.appends_system_prompt for engine in every)
         self.ahead = self._warm_up
         super().__init__(
             NAME,
@@ -72,6 +77,7 @@ class JointAgent(Agent):
             mcp=_all(engine.mcp for engine in every),
             auth_methods=[shown for shown, _, _ in self._ways.values()],
         )
+        self.extension("_antiphon/engines")(self._engine_states)
 
     def initialize(self, asked: "v1.Initialize") -> "v1.InitializeResult":
         for engine in self.engines.values():
@@ -141,6 +147,26 @@ class JointAgent(Agent):
             if not await self._another_is_signed_in(engine):
                 raise
 
+    async def _engine_states(self, params: object) -> "dict[str, object]":
+        """Answer `_antiphon/engines`: every engine, and whether it could answer a prompt now. Each is asked at the same time.
+
+        With the id of a session: if the engine that answers there is not signed in, and the user has not chosen it, one that is signed in
+        answers from now on, as it would with the first prompt.
+        """
+        from antiphon.aio import maybe_await
+
+        async def state(name: str, engine: "Engine") -> "dict[str, object]":
+            signed_in = await maybe_await(engine.signed_in())
+            return {"name": name, "title": engine.title or name, "signedIn": signed_in}
+
+        import asyncio
+
+        found = await asyncio.gather(*(state(*each) for each in self.engines.items()))
+        joint = self._joint_sessions.get(str(params.get("sessionId"))) if isinstance(params, dict) else None
+        if joint is not None:
+            await joint.let_answer([str(each["name"]) for each in found if each["signedIn"]])
+        return {"engines": found}
+
     async def _another_is_signed_in(self, engine: "Engine") -> bool:
         from antiphon.aio import maybe_await
 
@@ -160,6 +186,7 @@ class JointAgent(Agent):
 
     async def new_session(self, session: "AgentSession") -> None:
         session.state = await clearly(self._opened().new(session))
+        self._joint_sessions[session.id] = session.state
 
     async def load_session(self, session: "AgentSession") -> None:
         session.state = await clearly(self._opened().load(session, replay=True))

@@ -17,15 +17,19 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import msgspec
 from msgspec import UNSET
 
+from antiphon.agent.questions import why_refused
 from antiphon.agent.session import AgentSession, SessionHost, close_session
-from antiphon.aio import NO_WAIT, maybe_await
+from antiphon.aio import NO_WAIT, ignore_result, maybe_await
+from antiphon.config.shapes import asked_of_engines
 from antiphon.duet.history.catch_up import missed_updates
 from antiphon.duet.history.events import EndEvent, now
 from antiphon.duet.settings import EngineOffer
 from antiphon.errors import AcpError, Code, LocalProtocolError, RequestError, ResponseError
 from antiphon.protocol import v1
+from antiphon.transcript.fork_point import fork_meta
 
 if TYPE_CHECKING:
+    from antiphon.agent.work import SessionWork
     from antiphon.duet.history.writer import JointHistory
     from antiphon.duet.limits import UsageTotals
     from antiphon.duet.settings import JointSettings
@@ -135,6 +139,9 @@ class EngineHost(Protocol):
     def show_settings(self) -> None:
         """Update the settings and commands that the client sees."""
 
+    def send_settings(self) -> Awaitable[None]:
+        """Send the client what has changed of its settings."""
+
     async def save(self) -> None:
         """Store what is needed to go on."""
 
@@ -146,6 +153,7 @@ class InnerSession(AgentSession):
         reached, self.unreached = _sorted(outer.mcp_servers, engine.mcp)
         host = _InnerHost(self, sessions, outer.host.id_prefix)
         super().__init__(os.urandom(16).hex(), outer.cwd, outer.client, outer.directories, reached, host=host)
+        self.meta = {"antiphon": asked_of_engines(outer.meta)}
         self.name = name
         """The engine's name in this session."""
         self.title = engine.title or name
@@ -167,8 +175,8 @@ class InnerSession(AgentSession):
         """The tool calls with changes of that turn."""
         self.known: dict[str, v1.ToolCall] = {}
         """The tool calls of that turn, as they were announced."""
-        self.denied: set[str] = set()
-        """The tool calls of that turn that the engine asked for and was not allowed, by the engine's ids."""
+        self.denied: dict[str, str] = {}
+        """The tool calls of that turn that the engine asked for and was not allowed, by the engine's ids → why, if a policy denied it."""
         self.collected: list[v1.Update] | None = None
         """If set, updates are collected here, while its history is read or something is added to its turn."""
         self.offered: list[v1.Command] = []
@@ -194,10 +202,28 @@ class InnerSession(AgentSession):
         await self._sessions.settled()
         await self._outer.notify(notice, self.under(self._outer.id, params))
 
+    # What the engine does beside its answers is a part of what the joint session does.
+
+    @property
+    def _work(self) -> "SessionWork":
+        return self._outer._work
+
+    async def wait_idle(self) -> None:
+        await self._outer.wait_idle()
+
+    def _prompt_id(self) -> str | None:
+        return self._outer._prompt_id()
+
+    def _shown_id(self, id: str) -> str:
+        return self.labels.own(id)
+
+    def _shown(self) -> Awaitable[None]:
+        return self._sessions.settled()
+
     def begins(self, spend: Callable[[v1.UsageUpdate], None]) -> None:
         """Begin a turn. `spend` is called with each update about what it uses."""
         self.working, self.spend = True, spend
-        self.words, self.calls, self.known, self.denied = [], [], {}, set()
+        self.words, self.calls, self.known, self.denied = [], [], {}, {}
 
     def ends(self) -> None:
         """End the turn."""
@@ -225,7 +251,8 @@ class InnerSession(AgentSession):
             return update
         meta = update.meta or {}
         ours = meta.get("antiphon")
-        mark = {**(ours if isinstance(ours, dict) else {}), "denied": True}
+        why = self.denied[update.tool_call_id]
+        mark = {**(ours if isinstance(ours, dict) else {}), "denied": True, **({"why": why} if why else {})}
         return msgspec.structs.replace(update, meta={**meta, "antiphon": mark})
 
     def answered(self, request: v1.RequestPermission, result: v1.PermissionResult) -> None:
@@ -233,9 +260,9 @@ class InnerSession(AgentSession):
         chosen = getattr(result.outcome, "option_id", None)
         kind = next((option.kind for option in request.options if option.option_id == chosen), None)
         if kind in (v1.PermissionOptionKind.REJECT_ONCE, v1.PermissionOptionKind.REJECT_ALWAYS):
-            self.denied.add(request.tool_call.tool_call_id)
+            self.denied[request.tool_call.tool_call_id] = why_refused(result) or ""
         else:
-            self.denied.discard(request.tool_call.tool_call_id)
+            self.denied.pop(request.tool_call.tool_call_id, None)
 
     def under(self, session_id: str, params: P) -> P:
         """The params of a request as the client gets them: with the session id and the ids of calls that it knows."""
@@ -318,6 +345,7 @@ class EngineSessions:
         self._history = history
         self._usage = usage
         self._locks: dict[str, asyncio.Lock] = {}
+        self._preparing: set[asyncio.Task[None]] = set()
 
     def settled(self) -> Awaitable[None]:
         """Wait until everything sent so far is stored and shown."""
@@ -348,12 +376,33 @@ class EngineSessions:
                 self.host.show_settings()
             return self.opened[name]
 
+    def prepare(self) -> None:
+        """Open the engines of the route in the background, so that the first prompt finds them ready and their settings are shown."""
+
+        async def prepare(name: str) -> None:
+            await self.get(name)
+            await self.host.send_settings()
+
+        for name in self._settings.engines_of(self._settings.route):
+            if name not in self.opened:
+                task = asyncio.get_running_loop().create_task(prepare(name), name=f"open {name}")
+                self._preparing.add(task)
+                task.add_done_callback(self._preparing.discard)
+                task.add_done_callback(ignore_result)  # a prompt will report it; there may never be one
+
+    async def stop_preparing(self) -> None:
+        """Stop opening engines in the background."""
+        for task in tuple(self._preparing):
+            task.cancel()
+        if self._preparing:
+            await asyncio.wait(tuple(self._preparing))
+
     async def _open(self, name: str) -> InnerSession:
         known = self._settings.of(name)
         if known.session_id:
             inner = await self._reopen(name, known.session_id)
         elif known.source:
-            inner = await self._copy(name, known.source)
+            inner = await self._copy(name, known.source, known.dropped)
         else:
             inner = await self._begin(name)
         try:
@@ -382,15 +431,20 @@ class EngineSessions:
         inner.knows_nothing = self._history.summary.was_given(name)
         return await _opened(inner, lambda: maybe_await(inner.engine.new(inner)))
 
-    async def _copy(self, name: str, source: str) -> InnerSession:
+    async def _copy(self, name: str, source: str, dropped: list[str]) -> InnerSession:
         self._usage.unknown(name)
         inner = self._inner(name)
-        if inner.engine.does("fork"):
+        if inner.engine.does("fork") and (inner.engine.cuts_forks or not dropped):
+            inner.meta = fork_meta(dropped) if dropped else {}
             try:
                 return await _opened(inner, lambda: maybe_await(inner.engine.fork(inner, source)))
             except ResponseError as error:
-                if error.code not in _LOST:
+                if error.code not in _LOST and not (dropped and error.code == Code.INVALID_PARAMS):
                     raise
+                _log.info("%s cannot begin with a copy of %s: %s", name, source, error)
+        if dropped and not self._history.summary.everything():  # nothing is left of the session
+            self._settings.of(name).source, self._settings.of(name).dropped = "", []
+            return await self._begin(name)
         return await self._begin_anew(name)
 
     async def _reopen(self, name: str, session_id: str) -> InnerSession:
@@ -415,7 +469,9 @@ class EngineSessions:
         """Begin another session of an engine that has lost its own; its first prompt brings a summary."""
         known = self._settings.of(name)
         known.session_id = known.source = ""
+        known.dropped = []
         inner = await self._begin(name)
+        inner.knows_nothing = True
         title = f"{inner.title} could not continue its session"
         await self._history.notice(title, "It begins a new one, with a summary of this session.")
         return inner

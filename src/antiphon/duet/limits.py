@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from antiphon.duet.snapshots import program
 from antiphon.errors import Advice, SpawnFailed
 from antiphon.protocol import v1
+from antiphon.snapshots.git import program
 from antiphon.text import prose
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from weakref import WeakKeyDictionary
 from antiphon.aio import maybe_await
 from antiphon.catalogue.known import DEMO
 from antiphon.config.directories import state_dir
-from antiphon.config.shapes import SCRIPTS, is_script
+from antiphon.config.shapes import SCRIPTS, is_one_person
 from antiphon.duet.history.catch_up import ends_of_open_calls
+from antiphon.duet.history.events import ClearEvent, GivenEvent, PromptEvent, unpack
 from antiphon.duet.history.writer import OURS
 from antiphon.duet.permission import Guard
 from antiphon.duet.preferences import JOINT_ROUTES, preferences, start_route
@@ -28,6 +29,7 @@ from antiphon.journal.sqlite import SqliteJournal
 from antiphon.protocol import v1
 from antiphon.store.locks import LiveElsewhere
 from antiphon.store.sessions import EngineSessionStore, SessionStore
+from antiphon.transcript.fork_point import cut_point, dropped_prompts, no_cut, text_in
 
 if TYPE_CHECKING:
     from antiphon.agent.client import ConnectedClient
@@ -82,13 +84,14 @@ class SessionOpener:
     async def _to_resume(self, outer: "AgentSession") -> "SessionRow | None":
         """The session that a client's first new session in a directory goes on with: the last one there that the same client made.
 
-        A client without a name has none, and neither has a script.
+        A client without a name has none, and neither has a script. A gateway is the same client for all of its users: the last session is
+        another user's.
         """
         begun = self._begun.setdefault(outer.client, set())
         first = outer.cwd not in begun
         begun.add(outer.cwd)
         name = outer.client.name
-        return await self.store.last(OURS, outer.cwd, client=name) if first and name and not is_script(name) else None
+        return await self.store.last(OURS, outer.cwd, client=name) if first and is_one_person(name) else None
 
     async def load(self, outer: "AgentSession", *, replay: bool) -> JointSession:
         """Open a session as it was left; with its history replayed, if requested.
@@ -169,15 +172,55 @@ class SessionOpener:
         return joint
 
     async def _copied(self, source: str, outer: "AgentSession") -> JointState:
-        """The state of a copy of one of our sessions, which is in the store now."""
+        """The state of a copy of one of our sessions, which is in the store now. It ends before the prompts that are to be left out.
+
+        Raises:
+            RequestError: it is not certain where these prompts begin.
+        """
         state = JointState.read(await self.store.state(source))
-        for known in state.engines.values():
+        length: int | None = None
+        given: dict[str, list[str]] = {}
+        if dropped := dropped_prompts(outer.meta):
+            length, given = await self._cut(source, dropped)
+        for name, known in state.engines.items():
             known.source, known.session_id = known.session_id or known.source, ""
+            known.dropped = [*given.get(name, ()), *known.dropped]
         packed = state.packed()  # at once: until then it would have the engine sessions of its source
         await self.store.fork(
-            source, outer.id, cwd=outer.cwd, directories=outer.directories, state=packed, client=outer.client.name
+            source,
+            outer.id,
+            cwd=outer.cwd,
+            directories=outer.directories,
+            state=packed,
+            client=outer.client.name,
+            length=length,
         )
         return state
+
+    async def _cut(self, source: str, dropped: list[str]) -> tuple[int, dict[str, list[str]]]:
+        """How many events of a session come before these prompts, and what each engine was given from there on."""
+        prompts: list[tuple[int, str]] = []
+        given: list[tuple[int, GivenEvent]] = []
+        for number, data in enumerate(await self.store.history(source)):
+            for event in unpack([data]):
+                match event:
+                    case ClearEvent():
+                        prompts.clear()
+                    case PromptEvent(by="" | "command"):
+                        prompts.append((number, text_in(event.prompt)))
+                    case GivenEvent():
+                        given.append((number, event))
+                    case _:
+                        pass
+        cut = cut_point([text for _, text in prompts], dropped)
+        if cut is None:
+            raise no_cut()
+        length = prompts[cut][0]
+        left_out: dict[str, list[str]] = {}
+        for number, event in given:
+            if number >= length:
+                left_out.setdefault(event.engine, []).append(event.text)
+        return length, left_out
 
     async def _of_engine(self, source: str) -> JointState:
         """The state of a copy of an engine's own session."""
@@ -385,4 +428,4 @@ async def _take_over(joint: JointSession, row: "SessionRow") -> None:
     history.end_sharing()
     await joint.send_settings()
     await joint.send_commands()
-    joint.prepare()
+    joint.engine_sessions.prepare()

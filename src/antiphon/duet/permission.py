@@ -20,7 +20,7 @@ Rule 10: an engine may announce what a call does, and later ask about it with no
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -112,10 +112,8 @@ def shown_to_user(
     """The request as the user gets it. `engines_own` are all the options that the engine had, so that ours stand where its own stood."""
     rules = _to_remember(request, question)
     ours, listed = _always(rules)
-    notes = [*_notes(request.tool_call, engine_title, question), *([listed] if listed else [])]
-    call = msgspec.structs.replace(
-        request.tool_call, content=[*(request.tool_call.content or ()), _text("\n\n".join(notes))]
-    )
+    notes = [*_notes(request.tool_call, engine_title, question), *([_note(listed, "engine")] if listed else [])]
+    call = msgspec.structs.replace(request.tool_call, content=[*(request.tool_call.content or ()), *notes])
     options = list(request.options)
     at = _where(engines_own, options)
     meta = {**(request.meta or {}), "antiphon": {"askedBy": engine_title}}  # a client of ours then reports who decided
@@ -179,7 +177,7 @@ def _where(engines_own: Sequence[v1.PermissionOption], kept: Sequence[v1.Permiss
     return once[0] + 1 if once else len(kept)
 
 
-def _notes(call: v1.ToolCallPatch, engine_title: str, question: "Question") -> Iterator[str]:
+def _notes(call: v1.ToolCallPatch, engine_title: str, question: "Question") -> Iterator[v1.ContentItem]:
     theirs = (call.meta or {}).get("claudeCode")
     part = theirs.get("agentId") if isinstance(theirs, dict) else None
     shown = "\n".join(
@@ -188,15 +186,16 @@ def _notes(call: v1.ToolCallPatch, engine_title: str, question: "Question") -> I
         if isinstance(item, v1.ContentItem) and isinstance(item.content, v1.TextBlock)
     )
     if isinstance(part, str) and part and part.isprintable() and part not in shown:
-        yield f"A sub-agent of {engine_title} asks (`{part}`)."
+        yield _note(f"A sub-agent of {engine_title} asks (`{part}`).", "details")
     else:
-        yield f"{engine_title} asks."
+        yield _note(f"{engine_title} asks.", "engine")
     if question.ruling.rule is not None or question.ruling.source == DOUBT:
-        yield question.ruling.why
+        yield _note(question.ruling.why, "details")
 
 
-def _text(markdown: str) -> v1.ContentItem:
-    return v1.ContentItem(v1.TextBlock(markdown))
+def _note(markdown: str, kind: Literal["engine", "details"]) -> v1.ContentItem:
+    """A text of the question that is no part of the call. The mark `engine`: a client of ours shows the same in its own way."""
+    return v1.ContentItem(v1.TextBlock(markdown), meta={"antiphon": {"question": kind}})
 
 
 AGENT: Final = "antiphon"

@@ -1,6 +1,6 @@
 """What a review needs: the prompts, and what changed in the directories of a session, as a unified diff.
 
-`snapshot` remembers how they look, `changes` compares. Both use git with a repository of our own (`snapshots.py`), whether the
+`snapshot` remembers how they look, `changes` compares. Both use git with a repository of our own (`antiphon.snapshots`), whether the
 directories are in one or not. Where git is not there, or takes too long, `from_calls` makes a diff of what the tool calls reported.
 """
 
@@ -17,9 +17,9 @@ from typing import Final, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
 from antiphon.duet.history.summary import one_line, quoted
-from antiphon.duet.snapshots import GitFailed, TooMuch, TreeSnapshot, in_thread, new_folder, sweep, user_excludes
 from antiphon.protocol import v1
 from antiphon.protocol.v1.tools import Diff, ToolStatus
+from antiphon.snapshots.git import GitFailed, TooMuch, TreeSnapshot, in_thread, new_folder, sweep, user_excludes
 from antiphon.text import fenced
 from antiphon.transcript.entries import CallEntry
 from antiphon.transcript.transcript import fold

@@ -215,7 +215,7 @@ class RoutedPrompt:
         turn = AgentTurn(inner, self._with_summary(inner, prompt, role))
         history.note(GivenEvent(now(), name, turn.text, role))
         known = self._settings.of(name)  # from now on its own session exists
-        known.session_id, known.source = inner.id, ""
+        known.session_id, known.source, known.dropped = inner.id, "", []
         await joint.save()
         self.budget.turn_begins(name)
         joint.last = None  # a new turn, a new message
@@ -372,9 +372,16 @@ class RoutedPrompt:
         failures = []
         for name, error in self._failures:
             sentence, hint = failure_of(self._settings.titles[name], error)
-            failures.append({"engine": name, "message": sentence} | ({"hint": hint} if hint else {}))
+            failures.append({"engine": name, "message": sentence} | ({"hint": hint} if hint else {}) | _facts(error))
         meta = dict(result.meta or {})
         return msgspec.structs.replace(result, meta={**meta, "antiphon": {"failures": failures}})
+
+
+def _facts(error: AcpError) -> "dict[str, object]":
+    """Return what programs read of an engine's error: its kind, and when a limit is lifted."""
+    data = getattr(error, "data", None)
+    found = {key: data[key] for key in ("kind", "resetsAt") if key in data} if isinstance(data, dict) else {}
+    return found if "kind" in found or not getattr(error, "wants_sign_in", False) else {**found, "kind": "auth"}
 
 
 async def _prompted(inner: "InnerSession", turn: AgentTurn) -> "Outcome":

@@ -6,7 +6,7 @@ An update of an engine comes here from its session (`engine_update`) and leaves 
 
 import asyncio
 import os
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -89,7 +89,6 @@ class JointSession:
         self._sent: list[v1.Update] = [v1.ConfigOptionUpdate([])]
         """What the client was last sent about its settings."""
         self._commands: list[v1.Command] | None = None
-        self._preparing: set[asyncio.Task[None]] = set()
         self._chores: set[asyncio.Task[None]] = set()
         guard.use_mode(lambda: settings.mode)
 
@@ -112,27 +111,16 @@ class JointSession:
         await self.open(self.settings.lead)
         self._sent = self._settings_updates()
         await self.send_commands()
-        self.prepare()
+        self.engine_sessions.prepare()
 
-    def prepare(self) -> None:
-        """Open the engines of the route in the background, so that the first prompt finds them ready and their settings are shown."""
-
-        async def prepare(name: str) -> None:
-            await self.engine_sessions.get(name)
-            await self.send_settings()
-
-        for name in self.settings.engines_of(self.settings.route):
-            if name not in self.engine_sessions.opened:
-                task = asyncio.get_running_loop().create_task(prepare(name), name=f"open {name}")
-                self._preparing.add(task)
-                task.add_done_callback(self._preparing.discard)
-                task.add_done_callback(ignore_result)  # a prompt will report it; there may never be one
-
-    async def _stop_preparing(self) -> None:
-        for task in tuple(self._preparing):
-            task.cancel()
-        if self._preparing:
-            await asyncio.wait(tuple(self._preparing))
+    async def let_answer(self, signed_in: "Sequence[str]") -> None:
+        """Let an engine that is signed in answer, if the one that would is not and the user has not chosen it. Nothing has been answered yet."""
+        settings = self.settings
+        if settings.is_route_chosen or settings.route in signed_in or not signed_in or not self.history.empty:
+            return
+        settings.choose_route(signed_in[0], by_user=False)
+        await self.send_settings()
+        self.engine_sessions.prepare()
 
     def _do(self, work: "Coroutine[Any, Any, None]") -> Awaitable[None]:
         """Begin work that is completed even if its caller does not wait for it. It is over before the session is closed."""
@@ -291,7 +279,7 @@ class JointSession:
         await self.open(self.settings.lead)
         await self.send_settings()
         await self.send_commands()
-        self.prepare()
+        self.engine_sessions.prepare()
         await self.save()
 
     async def set_mode(self, mode: str) -> None:
@@ -388,13 +376,13 @@ class JointSession:
     async def clear(self) -> None:
         """Begin afresh. The old history stays in the list of sessions, under an id of its own; the client's session goes on, empty."""
         await self.put_away()
-        self.prepare()
+        self.engine_sessions.prepare()
 
     async def put_away(self, *, archived: bool = True) -> None:
         """Close the engines' sessions, and give the old history a session of its own; if not `archived`, forget it."""
         if archived:
             await self.save()
-        await self._stop_preparing()
+        await self.engine_sessions.stop_preparing()
         await self.engine_sessions.close()
         if not archived:
             self.history.restart()
@@ -415,7 +403,7 @@ class JointSession:
     async def close(self) -> None:
         """Close the engines' sessions, store what is left, and release the session."""
         try:
-            await self._stop_preparing()
+            await self.engine_sessions.stop_preparing()
             await self.engine_sessions.close()
             if self._chores:
                 await asyncio.wait(tuple(self._chores))

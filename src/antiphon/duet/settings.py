@@ -51,6 +51,8 @@ class EngineState(msgspec.Struct, omit_defaults=True):
     """The engine's own id of it, once it was given something; empty: it knows nothing yet. Stored as `conversation`."""
     source: str = ""
     """The engine session that it begins as a copy of."""
+    dropped: list[str] = []
+    """The prompts of the source that the copy leaves out, with what followed them."""
     mode: str = ""
     """A mode for it alone, if the user chose one."""
     options: dict[str, str] = {}

@@ -74,6 +74,10 @@ class Engine:
     """Whether the ids of its tool calls and messages are unique in the world, and not only in a session."""
     guarded: bool = False
     """Whether all that it reads, writes and runs passes through `session.request` or `session.host.admit`."""
+    cuts_forks: bool = False
+    """Whether `fork` leaves out the prompts that the `meta` of the session names (`transcript.fork_point`), and what followed them."""
+    appends_system_prompt: bool = False
+    """Whether it adds the text that a client asks for to the model's system prompt."""
     read_only: str | None = None
     """The mode in which it changes nothing, by its id."""
 
@@ -159,6 +163,8 @@ class Host(Agent):
         self.engine = engine
         self.also_takes = engine.also_takes
         self.auth_aliases = engine.auth_aliases
+        self.cuts_forks = engine.cuts_forks
+        self.appends_system_prompt = engine.appends_system_prompt
         self.ahead = engine.warm_up if engine.does("warm_up") else None
         super().__init__(
             engine.name,

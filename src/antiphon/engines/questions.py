@@ -49,6 +49,7 @@ __all__ = [
     "ask_in_turn",
     "ask_on_server_page",
     "call_with",
+    "details_item",
     "form_of",
     "is_task_cancelled",
     "text_item",
@@ -132,6 +133,11 @@ async def ask_for_text(user: UserQuestions, message: str, title: str, about: str
 def text_item(markdown: str) -> v1.ContentItem:
     """Return text as content of a question."""
     return v1.ContentItem(v1.TextBlock(markdown))
+
+
+def details_item(markdown: str) -> v1.ContentItem:
+    """Return text about a question that is no part of the call itself: a client of ours does not show it once it is answered."""
+    return v1.ContentItem(v1.TextBlock(markdown), meta={"antiphon": {"question": "details"}})
 
 
 def call_with(call: v1.ToolCallPatch, **changes: object) -> v1.ToolCallPatch:
@@ -255,6 +261,9 @@ class Unanswered(enum.Enum):
 
 # Questions of the model, by a form.
 
+WHOLE_CALL: Final[JsonObject] = {"antiphon": {"wholeCall": True}}
+"""Marks a form that is all that its call does: a client that has shown the form need not show the call."""
+
 
 async def ask_by_form(
     user: UserQuestions, questions: Sequence[UserQuestion], asker: str, about: str | None
@@ -265,6 +274,7 @@ async def ask_by_form(
         requested_schema=v1.Form(properties=dict(_fields(questions))),
         session_id=user.session.id,
         tool_call_id=about,
+        meta=WHOLE_CALL,
     )
     match await user.request(m.CREATE_ELICITATION, asked):
         case v1.Accepted(content=content):
@@ -291,14 +301,18 @@ def _fields(questions: Sequence[UserQuestion]) -> Iterator[tuple[str, v1.Propert
             yield _field(place), v1.StringProperty(title, description, one_of=offered)
             hint = "Your own answer, or a note on the one that is chosen above"
         if each.other:
-            yield _other(place), _free(f"{title}: other", hint, secret=each.secret)
+            yield _other(place), _free(f"{title}: other", hint, secret=each.secret, beside=_field(place))
 
 
-def _free(title: str, description: str | None, *, secret: bool) -> v1.StringProperty:
-    """Return a field for text. The protocol has no fields that hide what is typed, so a secret is called one."""
-    if not secret:
-        return v1.StringProperty(title, description)
-    return v1.StringProperty(f"{title} (secret)", description, meta={"secret": True})
+def _free(title: str, description: str | None, *, secret: bool, beside: str = "") -> v1.StringProperty:
+    """Return a field for text. The protocol has no fields that hide what is typed, so a secret is called one.
+
+    `beside` is the field whose choices it adds to: a client may ask for both in one step.
+    """
+    meta: JsonObject = {"antiphon": {"other": beside}} if beside else {}
+    if secret:
+        return v1.StringProperty(f"{title} (secret)", description, meta={"secret": True, **meta})
+    return v1.StringProperty(title, description, meta=meta or None)
 
 
 def _field(place: int) -> str:

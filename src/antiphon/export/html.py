@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from typing import Final
 
@@ -13,7 +13,7 @@ from antiphon.text import prose
 from antiphon.transcript.presentation import MARKS
 from antiphon.transcript.transcript import CallEntry, CompactionEntry, Message, NoticeEntry, Thought
 
-__all__ = ["STYLE", "html_of_markdown", "page", "safe"]
+__all__ = ["STYLE", "document", "html_of_diff", "html_of_markdown", "page", "safe"]
 
 # --- Markdown as HTML; what is not known stays text ------------------------------------------------------------------
 # Everything is escaped before anything is marked up, so no text of a user or agent becomes a tag. Each pattern reads a line once, whatever is in it.
@@ -227,16 +227,21 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 def page(session: ExportedSession) -> str:
     """Return the whole page."""
-    title = safe(session.about.title or "Session").replace("\n", " ")
+    return document(session.about.title or "Session", _facts(session), _articles(session))
+
+
+def document(title: str, about: str, articles: Iterable[str], style: str = "") -> str:
+    """Return a page of one file. `title` is text; what stands below it, the articles and further style are HTML and CSS."""
+    shown = safe(title).replace("\n", " ")
     parts = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         '<meta name="color-scheme" content="light dark"><meta name="generator" content="antiphon">',
-        f"<title>{title}</title><style>{STYLE}</style></head><body>",
-        f"<header><h1>{title}</h1>{_facts(session)}</header><main>",
-        *_articles(session),
+        f"<title>{shown}</title><style>{STYLE}{style}</style></head><body>",
+        f"<header><h1>{shown}</h1>{about}</header><main>",
+        *articles,
         "</main></body></html>",
     ]
     return "\n".join(parts) + "\n"
@@ -314,14 +319,15 @@ def _piece(piece: ContentPart) -> str:
         case "output":
             return f"<pre>{safe(piece.text)}</pre>"
         case "diff":
-            return _diff(piece.text)
+            return html_of_diff(piece.text)
         case "picture":
             return _picture(piece)
         case _:
             return f'<p class="note">{safe(piece.text)}</p>'
 
 
-def _diff(text: str) -> str:
+def html_of_diff(text: str) -> str:
+    """Return the diff of one file as HTML. Its first line is shown as the heading."""
     head, *lines = text.split("\n")
     kinds = {"+": "added", "-": "removed", "@": "place"}
     written = "".join(f'<span class="{kinds.get(line[:1], "same")}">{safe(line)}\n</span>' for line in lines)

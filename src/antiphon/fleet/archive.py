@@ -10,7 +10,7 @@ A deleted session leaves with its row: the tables have its events below the row.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -19,6 +19,7 @@ from antiphon.fleet.broker import Broker, BrokerAway, CoreMessage, NoResponder, 
 from antiphon.gateway.base import GatewaySession
 from antiphon.gateway.data import GatewayData
 from antiphon.journal.base import JournalEntry
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.store.errors import NoSuchSession
 
 __all__ = ["ARCHIVE", "FleetArchive", "read_archive"]
@@ -43,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 class _Question(msgspec.Struct, array_like=True):
     session: str
-    after: int
+    after: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
     limit: int
 
 
@@ -132,10 +133,16 @@ class FleetArchive:
                     await self.copy(key)
                 except AcpError as error:
                     _log.warning("session `%s` is not archived yet: %s", key, error)
-                    asyncio.get_running_loop().call_later(PAUSE, self._again, key)
+                    self._later(key)
+                except Exception:  # the sessions behind it are to be copied all the same
+                    _log.exception("session `%s` is not archived yet", key)
+                    self._later(key)
             self._wakes.clear()
             self._idle.set()
             await self._wakes.wait()
+
+    def _later(self, key: str) -> None:
+        asyncio.get_running_loop().call_later(PAUSE, self._again, key)
 
     def _again(self, key: str) -> None:
         self._waiting[key] = None
@@ -188,7 +195,7 @@ class FleetArchive:
         try:
             asked = msgspec.msgpack.decode(message.data, type=_Question)
             found = await self._data.journal.read(asked.session, asked.after, min(max(asked.limit, 0), PAGE))
-        except (AcpError, msgspec.DecodeError) as error:
+        except (AcpError, *BAD_INPUT) as error:
             _log.warning("a request for archived events failed: %s", error)
         entries: list[_Entry] = []
         size = 0

@@ -9,12 +9,13 @@ Rules that both keep, and that one test-suite checks for each of them:
 2. `append` with a fence stores nothing unless the last message of the fence's subject has the fence's number: `Fenced` then, for ever. With
    `expects`, the same for the subject itself; 0 is a subject without a message.
 3. `Unsure` says that a message may be stored or not. The caller appends it again under the same name: it is stored once.
-4. `read` and `lasts` give what is stored, in the order of the sequence. A reader may be given a state that is a moment old.
+4. `read` and `lasts` give what is stored, in the order of the sequence. A reader may be given a state that is a moment old; what one call
+   gives is of one state.
 5. `follow` and `subscribe` give messages as they come, in the order of their sender. They may lose some while a connection is lost, and
    say so by `reconnected`: what must not be lost is read again from what is stored.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from antiphon.errors import AcpError
@@ -74,7 +75,7 @@ class StoredMessage(NamedTuple):
 
 
 class CoreMessage(NamedTuple):
-    """A message that is not stored. `reply` is the subject that an answer goes to; empty: none is expected."""
+    """A message that is not stored. `reply` is the subject below `_INBOX` that an answer goes to; empty: none is expected."""
 
     subject: str
     data: bytes
@@ -106,6 +107,10 @@ class Broker(Protocol):
     def connected_since(self) -> float | None:
         """The time of `clock` at which the connection was made that there is now; None without one."""
 
+    @property
+    def problems(self) -> Sequence[str]:
+        """What is wrong with the connection, for people: why there is none, and what the broker does not permit."""
+
     def clock(self) -> float:
         """Seconds of a clock that only goes forward and that no person sets: the event loop's, or a simulated one."""
 
@@ -136,7 +141,7 @@ class Broker(Protocol):
         """
 
     async def last(self, subject: str) -> StoredMessage | None:
-        """Return the last message of a subject, as the leader has it: never an older state.
+        """Return the last message of a subject, as the leader has it. One that was frozen may answer before it knows that it leads no more.
 
         Raises:
             BrokerAway: the broker does not answer.

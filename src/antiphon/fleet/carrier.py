@@ -31,6 +31,7 @@ import msgspec
 from antiphon.errors import AcpError, ConnectionClosed, LocalProtocolError, sentence_and_hint
 from antiphon.fleet.broker import Broker, BrokerAway, CoreMessage, NoResponder
 from antiphon.fleet.connection import CLOSE, GONE, HEAD, PROBE, CarrierLimits, CarrierPeer, CarrierTransport, Closed
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.transports.remote import ConnectionRefused
 
 __all__ = ["DOWN", "OPEN", "UP", "CarrierDialer", "CarrierListener"]
@@ -56,7 +57,8 @@ PING, PONG = 11, 12
 _PING: Final = struct.Struct(">BQ")
 """Kind and epoch; the name of the sender follows."""
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+_NAME: Final = re.compile(r"(?=.{1,200}\Z)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+"""A process, as it is a part of subjects. A server ends a connection with a line of more than 4,096 bytes, so others may not choose long ones."""
 
 _log = logging.getLogger(__name__)
 
@@ -322,7 +324,7 @@ class CarrierDialer(_Exchange):
             connection.end(ConnectionClosed("it was not opened"), reports=False)
             hint = "it has ended or is being started: another try may find it"
             raise ConnectionRefused(f"the worker `{worker}` is not there", hint=hint) from error
-        except (BrokerAway, msgspec.DecodeError) as error:
+        except (BrokerAway, *BAD_INPUT) as error:
             connection.end(ConnectionClosed("the answer did not come in time"))
             sentence, hint = sentence_and_hint(error)[0], "it may be busy, or cut off: it is tried again"
             raise ConnectionRefused(f"the worker `{worker}` did not answer: {sentence}", hint=hint) from error
@@ -368,7 +370,7 @@ class CarrierListener(_Exchange):
         try:
             opening = msgspec.json.decode(head, type=_Opening)
             id = bytes.fromhex(opening.connection)
-        except (msgspec.DecodeError, ValueError) as error:
+        except (*BAD_INPUT, ValueError) as error:
             return _Opened(error=f"the worker cannot read the request: {error}", recoverable=False)
         if self._is_closed:
             return _Opened(error=f"the worker `{self.name}` is about to end", hint="another try finds another one")
@@ -397,7 +399,7 @@ class CarrierListener(_Exchange):
 
 def _sender(kind: int, rest: bytes) -> str:
     """Return the name of the process that sent the end of a connection, or a question about one; empty if that cannot be read."""
-    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+    with suppress(*BAD_INPUT):
         name = rest.decode("ascii") if kind == PROBE else msgspec.json.decode(rest, type=Closed).sender
         return name if _NAME.fullmatch(name) else ""
     return ""

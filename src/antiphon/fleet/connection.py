@@ -13,6 +13,7 @@ from typing import Final, Protocol
 import msgspec
 
 from antiphon.errors import AcpError, ConnectionClosed, fresh, sentence_and_hint
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 from antiphon.transports.framing import MAX_FRAME, LineFramer
 from antiphon.transports.remote import CLOSE_TIMEOUT
@@ -306,7 +307,7 @@ class CarrierTransport(Transport):
     def _closed_by_peer(self, data: bytes, is_next: bool) -> None:
         try:
             closed = msgspec.json.decode(data, type=Closed)
-        except msgspec.DecodeError:
+        except BAD_INPUT:
             closed = Closed("", "the other end closed the connection", "", False)
         self._exchange.publish(self.peer, self._head(GONE))
         error = ConnectionClosed(closed.sentence, hint=closed.hint)

@@ -13,6 +13,7 @@ import msgspec
 
 from antiphon.errors import AcpError
 from antiphon.fleet.broker import Broker, CoreMessage
+from antiphon.protocol.base import BAD_INPUT
 
 __all__ = ["ALL", "CONTROL", "Answer", "ControlListener", "WorkerControl", "WorkerNotice", "WorkerRequest"]
 
@@ -60,7 +61,7 @@ class WorkerControl:
         answer = await self._broker.request(CONTROL + worker, msgspec.json.encode(request), timeout=timeout)
         try:
             found = msgspec.json.decode(answer, type=dict[str, object])
-        except msgspec.DecodeError as error:
+        except BAD_INPUT as error:
             raise AcpError(f"the answer of worker `{worker}` cannot be read: {error}") from error
         if "error" in found:
             raise AcpError(f"worker `{worker}`: {found['error']}", hint=str(found.get("hint", "")))
@@ -125,7 +126,7 @@ class ControlListener:
                 found = await answer(request)
         except AcpError as error:
             found = {"error": error.sentence, "hint": error.hint}
-        except msgspec.DecodeError as error:
+        except BAD_INPUT as error:
             found = {"error": f"the request cannot be read: {error}"}
         except Exception:
             _log.exception("a request to this worker failed")
@@ -135,7 +136,7 @@ class ControlListener:
     def _noticed(self, message: CoreMessage) -> None:
         try:
             notice = msgspec.json.decode(message.data, type=WorkerNotice)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_INPUT as error:
             _log.warning("what all workers were sent cannot be read: %s", error)
             return
         self._notice(notice)

@@ -3,6 +3,10 @@
 A key is a file that only its user can read, with a name, a role and the secret half of an nkey. The broker knows the public halves and the
 subjects of each role (`server_users` prints that part of its configuration). Replies go to a subject that has the name of the key in it,
 and no other key may listen there. Clients and agents get no key at all.
+
+There are two accounts, which nothing passes between: `FLEET` with the sessions, and `TOKENS` with what lets people in, for gateways alone.
+Rights by subject would not keep a worker from it: a process that may read a stream of an account can have the broker send what is stored there to
+any subject of the account, as the answer to that read, and no right is checked for it. For the same reason no key has `allow_responses`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +18,7 @@ import msgspec
 from antiphon.config.directories import make_private_directory, write_private_file
 from antiphon.errors import AcpError
 from antiphon.fleet.nats.keys import new_seed, public_key
+from antiphon.fleet.nats.login import ANSWERS
 from antiphon.fleet.streams import ACCESS, SESSIONS, StoredStream
 
 __all__ = ["FleetKey", "FleetKeys", "FleetRole", "Rights", "make_credentials", "read_key", "rights_of", "server_users"]
@@ -32,11 +37,13 @@ class FleetKey(msgspec.Struct, frozen=True):
     public: str
     seed: str
     """The secret half."""
+    access: str = ""
+    """The secret half for the account with the tokens, in the key of a gateway."""
 
     @property
     def inbox(self) -> str:
         """The subject below which it gets replies."""
-        return f"_INBOX.{self.name}"
+        return f"{ANSWERS}{self.name}"
 
 
 class FleetKeys(NamedTuple):
@@ -73,7 +80,7 @@ def _changes(stream: StoredStream) -> tuple[str, ...]:
 
 
 def rights_of(role: FleetRole, name: str) -> Rights:
-    """Return what a key may do. Only a worker writes events, and only under its own name it speaks for itself."""
+    """Return what a key may do with sessions. Only a worker writes events, and only under its own name it speaks for itself."""
     reads = ("$JS.API.INFO", *_reads(SESSIONS))
     live = f"{SESSIONS.live}>"
     if role == "worker":
@@ -83,18 +90,25 @@ def rights_of(role: FleetRole, name: str) -> Rights:
         taken = [f"{subject}.{name}.*" for subject in ("acp.open", "acp.ctl", "acp.c.up")]
         writes = (f"{SESSIONS.prefix}>", f"$JS.API.STREAM.PURGE.{SESSIONS.name}")
         return Rights(
-            (*reads, *_makes(SESSIONS), *_makes(ACCESS), *writes, *own, "acp.c.down.*", "acp.ctl.>", "acp.who", "acp.audit", "acp.archive"),
+            (*reads, *_makes(SESSIONS), *writes, *own, f"{ANSWERS}>", "acp.c.down.*", "acp.who", "acp.audit", "acp.archive"),
             (live, *taken, "acp.beat.>", "acp.who", "acp.all"),
         )  # fmt: skip
-    access = (*_reads(ACCESS), f"{ACCESS.prefix}>", f"$JS.API.STREAM.PURGE.{ACCESS.name}")
     asks = ("acp.who", "acp.ctl.>")
     if role == "gateway":
         return Rights(
-            (*reads, *_changes(SESSIONS), *_changes(ACCESS), *access, f"{SESSIONS.prefix}*.row", f"{SESSIONS.prefix}*.own",
-             f"$JS.API.STREAM.PURGE.{SESSIONS.name}", *asks, "acp.open.>", "acp.c.up.>", "acp.all", "acp.archive"),
-            (live, f"{ACCESS.live}>", "acp.beat.>", "acp.state.>", "acp.c.down.*", "acp.audit", "acp.archive"),
+            (*reads, *_changes(SESSIONS), f"{SESSIONS.prefix}*.row", f"{SESSIONS.prefix}*.own", f"$JS.API.STREAM.PURGE.{SESSIONS.name}",
+             *asks, f"{ANSWERS}>", "acp.open.>", "acp.c.up.>", "acp.all", "acp.archive"),
+            (live, "acp.beat.>", "acp.state.>", "acp.c.down.*", "acp.audit", "acp.archive"),
         )  # fmt: skip
-    return Rights((*reads, *_changes(SESSIONS), *_changes(ACCESS), *asks), (live, "acp.beat.>"))
+    return Rights((*reads, *_changes(SESSIONS), *asks), (live, "acp.beat.>"))
+
+
+def _access_rights() -> Rights:
+    """Return what a gateway may do with tokens."""
+    return Rights(
+        ("$JS.API.INFO", *_reads(ACCESS), *_changes(ACCESS), f"{ACCESS.prefix}>", f"$JS.API.STREAM.PURGE.{ACCESS.name}"),
+        (f"{ACCESS.live}>",),
+    )  # fmt: skip
 
 
 def make_credentials(directory: Path, *, workers: Sequence[str] = ()) -> FleetKeys:
@@ -118,10 +132,12 @@ def _kept(directory: Path, name: str, role: FleetRole) -> Path:
     if path.exists():
         found = read_key(path)
         if found.role != role:
-            raise AcpError(f"`{path}` is the key of a {found.role}", hint="choose another name, or another directory")
+            raise AcpError(
+                f"`{path}` is a key with the role {found.role}", hint="choose another name, or another directory"
+            )
         return path
     seed = new_seed()
-    key = FleetKey(name, role, public_key(seed), seed)
+    key = FleetKey(name, role, public_key(seed), seed, new_seed() if role == "gateway" else "")
     try:
         write_private_file(path, msgspec.json.encode(key).decode())
     except OSError as error:
@@ -155,17 +171,20 @@ def server_users(directory: Path) -> str:
         AcpError: a key cannot be read.
     """
     keys = [read_key(path) for path in sorted(directory.glob(f"*{SUFFIX}"))]
-    users = "\n".join(_user(key) for key in keys)
-    return f"authorization {{\n  users: [\n{users}\n  ]\n}}\n"
+    sessions = [_user(key, key.public, rights_of(key.role, key.name)) for key in keys]
+    access = [_user(key, public_key(key.access), _access_rights()) for key in keys if key.access]
+    return f"accounts {{\n{_account('FLEET', sessions)}\n{_account('TOKENS', access)}\n}}\n"
 
 
-def _user(key: FleetKey) -> str:
-    rights = rights_of(key.role, key.name)
+def _account(name: str, users: Sequence[str]) -> str:
+    return f"  {name}: {{ jetstream: enabled, users: [\n" + "\n".join(users) + "\n  ] }"
+
+
+def _user(key: FleetKey, public: str, rights: Rights) -> str:
     publish = ", ".join(f'"{subject}"' for subject in rights.publish)
     subscribe = ", ".join(f'"{subject}"' for subject in (*rights.subscribe, f"{key.inbox}.>"))
     return f"""\
     # {key.role} {key.name}
-    {{ nkey: {key.public}, permissions: {{
+    {{ nkey: {public}, permissions: {{
         publish: [{publish}],
-        subscribe: [{subscribe}],
-        allow_responses: true }} }}"""
+        subscribe: [{subscribe}] }} }}"""

@@ -4,10 +4,10 @@ Rule 1: the owner of a session is named by the last message of `acp.s.KEY.own`. 
 else of the session is stored under the condition that this message is still the last: a worker whose place was taken stores nothing.
 Rule 2: a claim is stored under the condition that the record which was looked at is still the last. Of two that claim at the same time
 one gets the session. A claim whose answer was lost is known by its nonce.
-Rule 3: behind a claim the row is read from the leader of the stream, and handed to the copy of the rows: what the owner before has
-stored is known before anything is stored here. A session whose row was deleted cannot be claimed.
+Rule 3: behind a claim the row and the last event are read, from a state of the stream that has the claim, and the row is handed to the copy
+of the rows: what the owner before has stored is known before anything is stored here. A session whose row was deleted cannot be claimed.
 Rule 4: a lease that another has taken is noticed by the next append, and without one too: records of owners are followed, and looked at
-when a lost connection is there again.
+when a lost connection is there again, and when a row comes that another worker has written.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ from antiphon.fleet.records.formats import (
     RowRecord,
     RunAssembler,
     RunHeader,
+    all_subjects,
     events_subject,
     key_of,
     owner_of,
@@ -49,6 +50,12 @@ CLAIM_TIMEOUT: Final = 10.0
 
 CLAIM_TRIES: Final = 8
 """How often a claim is tried while others claim and release the same session."""
+
+BEHIND_TIMEOUT: Final = 5.0
+"""Seconds for a server to have the record of a claim that was stored."""
+
+BEHIND_DELAY: Final = 0.01
+"""Seconds before a server is asked again, doubled each time."""
 
 CLOSE_TIMEOUT: Final = 5.0
 """Seconds that the end of the journal waits for what is not stored yet, unless the caller gives another time."""
@@ -81,7 +88,7 @@ class FleetJournal:
         """Called with the key of a session whose lease was found stale: another claimed it, or it was deleted."""
         self.rows: RowSource | None = None
         self.row_read: Callable[[StoredMessage], Awaitable[None]] | None = None
-        """Takes the row of a session that is being claimed, as the leader of the stream has it."""
+        """Takes the row of a session that is being claimed."""
         self.appends = CertainAppends(broker)
         self._broker = broker
         self._history = SessionHistory(broker, archive)
@@ -184,13 +191,13 @@ class FleetJournal:
 
     async def _begin(self, lease: Lease) -> SessionQueue:
         """Return the queue of a lease that begins, behind everything that earlier ones have stored."""
-        row = await self._broker.last(row_subject(lease.session))
+        stored = await self._stored_before(lease)
+        row, last = stored.get(row_subject(lease.session)), stored.get(events_subject(lease.session))
         record = None if row is None else RowRecord.of(row)
         if row is None or record is None or record.deleted:
             with suppress(BrokerAway):
                 await self._broker.remove(owner_subject(lease.session))
             raise NoSuchSession(lease.session)
-        last = await self._broker.last(events_subject(lease.session))
         if self.row_read is not None:
             await self.row_read(row)
         number = 0 if last is None else RunHeader.of(last).last
@@ -206,6 +213,32 @@ class FleetJournal:
         )
         queue.row_number = record.number
         return queue
+
+    async def _stored_before(self, lease: Lease) -> dict[str, StoredMessage]:
+        """Return the last messages of a session, of a state that has the record of its lease.
+
+        Such a state has all that the owner before could store. Any other may lack some: that of a server which is behind, or of a leader
+        that was frozen and does not know yet that there is another one. A lease that began there would give numbers of events again.
+
+        Raises:
+            StaleLease: another has claimed the session meanwhile.
+            BrokerAway: no server has such a state in time.
+        """
+        delay, until = BEHIND_DELAY, asyncio.get_running_loop().time() + BEHIND_TIMEOUT
+        while True:
+            stored = {each.subject: each for each in await self._broker.lasts(all_subjects(lease.session))}
+            found = stored.get(owner_subject(lease.session))
+            if found is not None and found.sequence == lease.epoch:
+                return stored
+            if found is not None and found.sequence > lease.epoch:
+                raise StaleLease(lease.session)
+            if asyncio.get_running_loop().time() + delay > until:
+                raise BrokerAway(
+                    f"session `{lease.session}` cannot be claimed: the copies of the stream are too old",
+                    hint="look at the servers of the broker",
+                )
+            await asyncio.sleep(delay)
+            delay *= 2
 
     async def release(self, lease: Lease) -> None:
         """Give the right back, behind everything that was given with it. Others can claim the session at once."""
@@ -284,34 +317,41 @@ class FleetJournal:
             self._stale(queue, StaleLease(key))
 
     def _stale(self, queue: SessionQueue, error: AcpError) -> None:
-        """End a lease whose place was taken. What is under way finds that out by itself, and may have come first."""
-        if queue.is_idle and queue.key not in self._claiming:
-            self._lost(queue, error)
-            queue.end(error)
+        """End a lease whose place was taken."""
+        if self._queues.get(queue.key) is queue and queue.key not in self._claiming:
+            queue.replaced(error)
+
+    def look_at(self, session: str) -> None:
+        """Look soon whether the lease of a session is still valid: something was stored of it that was not stored from here."""
+        if session in self._queues:
+            self._look_soon(session)
 
     def _reconnected(self) -> None:
         if self._queues or self._releasing:
             self._look_soon()
 
-    def _look_soon(self) -> None:
+    def _look_soon(self, session: str = "") -> None:
         if not self._is_closed:
-            task = asyncio.get_running_loop().create_task(self._look_at_leases())
+            task = asyncio.get_running_loop().create_task(self._look_at_leases(session))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _look_at_leases(self) -> None:
-        """Look whether others have taken sessions while there was no connection, and store the releases that could not be."""
+    async def _look_at_leases(self, session: str = "") -> None:
+        """Look whether others have taken sessions while there was no connection, and store the releases that could not be.
+
+        With a `session`: only its lease is looked at.
+        """
         with suppress(BrokerAway):  # the next connection looks again
-            for queue in (*self._queues.values(),):
+            for queue in [each for each in self._queues.values() if session in ("", each.key)]:
                 found = await self._broker.last(owner_subject(queue.key))
                 if found is None:
                     self._stale(queue, NoSuchSession(queue.key))
                 elif found.sequence != queue.lease.epoch:
                     self._stale(queue, StaleLease(queue.key))
-            for session in (*self._releasing,):
-                async with self._lock(session):
-                    if (epoch := self._releasing.get(session)) is not None:
-                        await self._store_release(session, epoch)
+            for released in (*self._releasing,):
+                async with self._lock(released):
+                    if (epoch := self._releasing.get(released)) is not None:
+                        await self._store_release(released, epoch)
 
     # Append.
 

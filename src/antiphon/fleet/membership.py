@@ -13,15 +13,17 @@ Rules:
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
 from antiphon import __version__
 from antiphon.fleet.broker import Broker, CoreMessage
 from antiphon.gateway.base import EXTENSION
-from antiphon.journal.owner import SessionWorker
+from antiphon.journal.owner import SessionWorker, worker_title
+from antiphon.protocol.base import BAD_INPUT
 
 __all__ = ["BEAT", "FORMAT", "INTERVAL", "LEASE", "WHO", "Heartbeat", "Members", "WorkerState"]
 
@@ -49,6 +51,12 @@ UNCONFIRMED: Final = 100
 GONE: Final = 1000
 """Names of workers that are known to have ended. They are new with each start, so the oldest are not asked for any more."""
 
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+"""A number in a beat that others calculate with. With negative ones a worker could seem free without a slot, and a placement would fail.
+
+The load of one with a number that no float can have could not be calculated, and no client would find any worker.
+"""
+
 _log = logging.getLogger(__name__)
 
 
@@ -65,17 +73,21 @@ class WorkerState(SessionWorker, frozen=True):
     roots: tuple[str, ...] = ()
     workspaces: dict[str, str] = msgspec.field(default_factory=dict)
     """Directories that several machines share: the name of each, and where it is on this one."""
-    slots: int = 0
+    slots: _Count = 0
     """Sessions that may be in use at the same time."""
-    used: int = 0
+    used: _Count = 0
     """Sessions that are in use: a client follows them, or something goes on in them."""
-    turns: int = 0
+    turns: _Count = 0
     draining: bool = False
     """Whether it takes no sessions any more, because it is about to end."""
     replaces: str = ""
     """The name of the start before this one, which has ended; empty if there was none."""
+    problem: str = ""
+    """Why it cannot store what happens in its sessions; empty if it can."""
     beat: int = 0
     """The number of this beat."""
+    pid: int = 0
+    """The number of its process, for people on its machine."""
 
     @property
     def is_compatible(self) -> bool:
@@ -125,6 +137,10 @@ class Members:
         since = self._listening_since()
         return since is None or self._broker.clock() - since <= self.lease
 
+    def received(self, name: str) -> float | None:
+        """Return when the last beat of a worker came, by our clock; None: it is not known, or not any more."""
+        return self._received.get(name)
+
     async def known(self) -> None:
         """Wait until the first round of beats is in: every worker that lives has had the time to send one."""
         await self._known.wait()
@@ -150,12 +166,12 @@ class Members:
     def _take(self, message: CoreMessage) -> None:
         try:
             state = _state(message.data)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_INPUT as error:
             _log.warning("a heartbeat on `%s` cannot be read: %s", message.subject, error)
             return
         if message.subject != BEAT + state.name or state.name in self._gone:
             return
-        if state.replaces:
+        if worker_title(state.replaces) == worker_title(state.name):  # a key speaks for no other name than its own
             self.ended(state.replaces, "it was started again")
         if not state.alive:
             self.ended(state.name, "it has left")
@@ -225,12 +241,14 @@ class Heartbeat:
         """`state` returns how the worker is now, without the number of the beat."""
         self._broker = broker
         self._state = state
-        self._interval = interval
+        self.interval = interval
         self._count = 0
+        self._times: deque[float] = deque([broker.clock()], UNCONFIRMED)
+        """When the last beats were sent; the first is when this began."""
         self._sent: dict[int, float] = {}
         """When each beat was sent that has not come back yet."""
         self.confirmed = broker.clock()
-        """When the last beat was sent that came back: since then other workers cannot have missed more than what followed it."""
+        """When the last beat was sent that came back. The server that this worker is connected to has received it; others may be cut off from that."""
         self._timer: asyncio.TimerHandle | None = None
         self._soon: asyncio.Handle | None = None
         self._has_left = False
@@ -243,6 +261,10 @@ class Heartbeat:
     def start(self) -> None:
         """Send beats from now on."""
         self._beat()
+
+    def sent_before(self, time: float) -> float:
+        """Return when the last beat was sent up to a time; the oldest that is known if none was."""
+        return next((each for each in reversed(self._times) if each <= time), self._times[0])
 
     def beat_soon(self) -> None:
         """Send a beat in this turn of the loop, out of turn: something has changed, or another process asks."""
@@ -274,7 +296,7 @@ class Heartbeat:
             self._soon = None
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(self._interval, self._beat)
+        self._timer = asyncio.get_running_loop().call_later(self.interval, self._beat)
         self._publish(alive=True)
 
     def _publish(self, *, alive: bool) -> None:
@@ -282,13 +304,14 @@ class Heartbeat:
         state = msgspec.structs.replace(self._state(), beat=self._count, alive=alive, version=__version__)
         if self._broker.is_connected:
             self._sent[self._count] = self._broker.clock()
+            self._times.append(self._sent[self._count])
             self._sent.pop(self._count - UNCONFIRMED, None)
         self._broker.publish(BEAT + state.name, msgspec.json.encode(state))
 
     def _take(self, message: CoreMessage) -> None:
         try:
             number = _state(message.data).beat
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except BAD_INPUT:
             return
         sent = self._sent.get(number)
         if sent is not None:

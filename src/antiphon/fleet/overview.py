@@ -1,7 +1,7 @@
 """A fleet as people see it: its broker, its workers and their load, its sessions and who owns them; and the request that drains a worker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -9,15 +9,16 @@ from typing import Final
 import msgspec
 
 from antiphon.errors import AcpError
+from antiphon.fleet.broker import StoredMessage
 from antiphon.fleet.control import WorkerControl, WorkerRequest
 from antiphon.fleet.membership import LEASE, Members, WorkerState
 from antiphon.fleet.nats.broker import NatsBroker, connect_broker
-from antiphon.fleet.records.formats import ALL_ROWS, STREAM_SUBJECT, RowRecord, key_of, owner_of
-from antiphon.fleet.streams import SESSIONS
+from antiphon.fleet.records.appends import SLOW
+from antiphon.fleet.records.formats import ALL_OWNERS, ALL_ROWS, STREAM_SUBJECT, RowRecord, key_of, owner_of
+from antiphon.fleet.streams import SESSIONS, StoredSize
+from antiphon.store.errors import StoreError
 
 __all__ = ["BrokerLine", "FleetOverview", "OwnedSession", "WorkerLine", "drain_worker", "fleet_overview"]
-
-ALL_OWNERS: Final = f"{SESSIONS.prefix}*.own"
 
 SHOWN: Final = 100
 """Sessions that are listed, those used last first."""
@@ -49,6 +50,10 @@ class WorkerLine(msgspec.Struct, frozen=True):
     used: int
     sessions: int
     turns: int
+    problem: str = ""
+    """Why it cannot store what happens in its sessions."""
+    pid: int = 0
+    """The number of its process on its machine; 0: its version does not tell."""
 
 
 class OwnedSession(msgspec.Struct, frozen=True):
@@ -77,7 +82,7 @@ class FleetOverview(msgspec.Struct, frozen=True):
 @asynccontextmanager
 async def _looking(broker_url: str, credentials: Path | None) -> "AsyncIterator[tuple[NatsBroker, Members]]":
     """Give a connection to the broker, and the workers once all that live have sent a beat."""
-    broker = await connect_broker(broker_url, name="antiphon fleet", credentials=credentials)
+    broker = await connect_broker(broker_url, name="antiphon fleet", credentials=credentials, streams=(SESSIONS,))
     try:
         members = Members(broker)
         try:
@@ -100,16 +105,24 @@ async def fleet_overview(broker_url: str, credentials: Path | None = None) -> Fl
         AcpError: its broker cannot be reached, or does not let us in.
     """
     async with _looking(broker_url, credentials) as (broker, members):
+        asked = broker.clock()
         size = await broker.stored_size(SESSIONS)
-        owners = {key_of(each.subject): owner_of(each).worker for each in await broker.lasts(ALL_OWNERS)}
-        rows = []
+        took = broker.clock() - asked
+        owners = {key_of(each.subject): _owner(each) for each in await broker.lasts(ALL_OWNERS)}
+        born: dict[tuple[str, str], RowRecord] = {}
+        damaged = 0
         for message in await broker.lasts(ALL_ROWS):
             if message.subject == STREAM_SUBJECT:
                 continue
-            record = RowRecord.of(message)
-            if not record.deleted and record.shown:
-                rows.append(record.row)
-        rows.sort(key=lambda row: row.updated or row.created, reverse=True)
+            try:
+                record = RowRecord.of(message)
+            except StoreError:
+                damaged += 1  # of one session: the others are to be seen
+                continue
+            id = record.row.agent, record.row.session_id
+            if not record.deleted and record.shown and (id not in born or born[id].born < record.born):
+                born[id] = record  # an agent that gives an id again archives the session that had it
+        rows = sorted((each.row for each in born.values()), key=lambda row: row.updated or row.created, reverse=True)
         sessions = tuple(
             OwnedSession(
                 row.key,
@@ -123,14 +136,35 @@ async def fleet_overview(broker_url: str, credentials: Path | None = None) -> Fl
             for row in rows[:SHOWN]
         )
         workers = tuple(_line(each) for each in sorted(members.workers.values(), key=lambda each: each.name))
-    state = f"{size.away} of {size.servers} servers are away" if size.away else "ok"
+    problems = [each.problem for each in workers if each.problem]
+    if damaged:
+        problems.append(f"{damaged} damaged row{'s' if damaged != 1 else ''}, restore the stream from a backup")
+    state = _broker_state(size, took, problems)
     return FleetOverview(
         BrokerLine(state, size.servers, size.messages, size.bytes, size.lag), workers, sessions, len(rows)
     )
 
 
+def _owner(message: StoredMessage) -> str:
+    """Return the worker that a record names; empty where it is damaged."""
+    try:
+        return owner_of(message).worker
+    except StoreError:
+        return ""
+
+
+def _broker_state(size: StoredSize, took: float, problems: Sequence[str]) -> str:
+    """Return `ok`, or what is wrong with the broker: by its servers, by what workers meet, by how long it took to answer."""
+    found = [f"{size.away} of {size.servers} servers are away"] if size.away else []
+    found += sorted(set(problems))
+    if took >= SLOW and not found:
+        found.append(f"slow: it took {took:.0f} seconds to answer")
+    return "; ".join(found) or "ok"
+
+
 def _line(worker: WorkerState) -> WorkerLine:
-    state = "draining" if worker.draining else "ok" if worker.is_compatible else "another version"
+    well = "cannot store" if worker.problem else "ok"
+    state = "draining" if worker.draining else well if worker.is_compatible else "another version"
     return WorkerLine(
         worker.name,
         state,
@@ -144,6 +178,8 @@ def _line(worker: WorkerState) -> WorkerLine:
         worker.used,
         worker.sessions,
         worker.turns,
+        worker.problem,
+        worker.pid,
     )
 
 
@@ -158,5 +194,10 @@ async def drain_worker(broker_url: str, credentials: Path | None, name: str) -> 
         if len(found) != 1:
             known = ", ".join(sorted(members.workers)) or "none"
             what = "no worker" if not found else "more than one worker"
-            raise AcpError(f"there is {what} `{name}`", hint=f"those that live: {known}")
+            hint = (
+                f"those that live: {known}"
+                if not found
+                else f"give the whole name of one of: {', '.join(sorted(found))}"
+            )
+            raise AcpError(f"there is {what} `{name}`", hint=hint)
         return await WorkerControl(broker).ask(found[0], WorkerRequest("drain"))

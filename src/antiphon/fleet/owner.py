@@ -1,13 +1,14 @@
 """The owners of the sessions of a fleet: who has a session is on the broker, who can take it is chosen by what workers say of themselves."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import msgspec
 
-from antiphon.errors import sentence_and_hint
-from antiphon.fleet.broker import Broker, BrokerAway, NoResponder
+from antiphon.errors import AcpError, sentence_and_hint
+from antiphon.fleet.broker import Broker, BrokerAway
 from antiphon.fleet.carrier import CarrierDialer
 from antiphon.fleet.control import WorkerControl
 from antiphon.fleet.membership import Members, WorkerState
@@ -23,6 +24,8 @@ __all__ = ["FleetOwner", "Hello", "placement_of"]
 
 KNOWN_TIMEOUT: Final = 5.0
 """Seconds that a placement waits for the first round of beats."""
+
+_log = logging.getLogger(__name__)
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -51,6 +54,9 @@ class FleetOwner:
         self._control = WorkerControl(broker)
         self._placed: dict[str, tuple[int, int]] = {}
         """How many sessions were placed at a worker since a beat of it, and the number of that beat."""
+        self._count = 0
+        self._last: dict[str, int] = {}
+        """The number of the last session that was placed at each worker: of those that are used equally, the next one goes elsewhere."""
         if dialer is not None:
             members.changed.append(self._member_changed)
 
@@ -81,10 +87,16 @@ class FleetOwner:
             hint = "look at the broker: `antiphon fleet status`"
             raise NoOwner("the broker cannot be reached, so no worker is known", hint=hint) from None
         found = ranked(map(self._with_placed, self._members.workers.values()), placement)
+        if not placement.key:
+            # A beat does not have a session that is just being opened: the agent may take seconds to start.
+            found.sort(key=lambda worker: (worker.used / worker.slots, worker.turns, self._last.get(worker.name, 0)))
         chosen = found[0] if len({worker.host for worker in found}) == 1 else await self._first_with(found, placement)
         beat, count = self._placed.get(chosen.name, (0, 0))
         self._placed = {name: found for name, found in self._placed.items() if name in self._members.workers}
         self._placed[chosen.name] = chosen.beat, count + 1 if beat == chosen.beat else 1
+        self._count += 1
+        self._last = {name: at for name, at in self._last.items() if name in self._members.workers}
+        self._last[chosen.name] = self._count
         return self._members.workers.get(chosen.name, chosen)
 
     def _with_placed(self, worker: WorkerState) -> WorkerState:
@@ -104,8 +116,8 @@ class FleetOwner:
             try:
                 if await self._control.has_directories(worker.name, there):
                     return worker
-            except (NoResponder, BrokerAway):
-                continue  # it has just ended, or is cut off
+            except AcpError as error:  # it has just ended, is cut off, or cannot say: another one may
+                _log.info("worker `%s` does not say whether it has a directory: %s", worker.name, error.sentence)
         names = ", ".join(worker.name for worker in workers)
         raise NoOwner(f"`{placement.cwd}` does not exist at any of: {names}", hint="make it there, or give another one")
 

@@ -39,6 +39,7 @@ from antiphon.fleet.records.queue import RowChange
 from antiphon.fleet.records.replica import AppliedRow, RowReplica
 from antiphon.gateway.base import FoundText, GatewaySession, ListedRow, SearchableText, SessionQuery
 from antiphon.gateway.data import GatewayData
+from antiphon.gateway.settings import HubSettings
 from antiphon.journal.base import StaleLease
 from antiphon.store.errors import StoreError
 
@@ -302,12 +303,18 @@ class FleetRows:
         try:
             if applied.row is None:
                 self._journal.deleted(applied.key)
+            elif applied.key in self._journal.claimed and self._is_of_another(applied.row):
+                self._journal.look_at(applied.key)
             if self.changed is not None:
                 self.changed(applied.row, applied.key)
             if applied.row is None and applied.agent and self.removed is not None:
                 self.removed(applied.key, applied.agent, applied.session_id)
         except Exception:  # the row is stored, and others are to be seen
             _log.exception("what follows a change of session `%s` failed", applied.key)
+
+    def _is_of_another(self, row: GatewaySession) -> bool:
+        """Whether another worker has written a row: one that claims a session writes its name into it."""
+        return HubSettings(row.state).home.worker not in ("", self._journal.worker)
 
     async def _keep_reading(self) -> None:
         """Read what is new from time to time, and finish what could not be done without the broker."""

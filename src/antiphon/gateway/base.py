@@ -322,6 +322,19 @@ class HubPlace(Protocol):
         """
 
 
+class SharedQuotas(Protocol):
+    """What principals use at all workers of a fleet together. A gateway on one machine has none: it counts for itself."""
+
+    async def refuse_prompt(self, principal: Principal) -> str:
+        """Count a prompt that is about to be sent to an agent, and return why it is refused; empty if it is not."""
+
+    async def refuse_session(self, token: str, more: int = 0) -> str:
+        """Count the sessions that a token has open here and `more`, and return why they are too many; empty if they are not."""
+
+    def closed(self, token: str) -> None:
+        """Count a session of a token no more."""
+
+
 class ServedHub(Protocol):
     """What the program around a hub needs of it: the hub of one machine has that, and the one of a fleet."""
 

@@ -253,6 +253,13 @@ class GatewayData:
         """Return every row, the archived ones too, those used last first."""
         return await self._rows(f"1 ORDER BY {_USED} DESC, id DESC")
 
+    async def is_copy(self) -> bool:
+        """Whether this is the copy of what a fleet has stored, in the directory of a gateway or a worker of it."""
+        found = await self.database.read(
+            lambda connection: connection.execute("SELECT 1 FROM copied_stream").fetchone()
+        )
+        return found is not None
+
     async def interrupted(self) -> Rows:
         return await self._rows("turn != '' ORDER BY id")
 

@@ -51,7 +51,6 @@ from antiphon.local.problems import FileProblem
 from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.rpc.envelope import ErrorObject
 from antiphon.transports.base import Transport
-from antiphon.transports.process import ProcessTransport
 
 __all__ = ["Hub"]
 
@@ -63,6 +62,9 @@ FORK: Final = " (fork)"
 
 STORE_LIMIT: Final = 10.0
 """Seconds for what is recorded and not stored yet when the gateway ends."""
+
+LAST_EVENTS: Final = 1.0
+"""Seconds for the end of a turn whose session is deleted: it is shown when it is stored."""
 
 _CLOSED: Final = ErrorObject(Code.REQUEST_CANCELLED, "The session was closed")
 _log = logging.getLogger(__name__)
@@ -299,6 +301,7 @@ class Hub:
         lease: Lease | None = None
         row: GatewaySession | None = None
         try:
+            await self.quotas.count_sessions(session.opened_by)
             place = (session.agent.name, session.id, session.row.cwd)
             row = await self.rows.create(*place, directories, owner.name, hidden=hidden)
             lease = await self.journal.claim(row.key, by=self._name)
@@ -378,6 +381,7 @@ class Hub:
             elif row.turn or HubSettings(row.state).asked_after >= 0:
                 row = await self._interrupt(row, lease)
             last = await self.journal.length(row.key)
+            await self.quotas.count_sessions("" if by is None else by.root_id, 1)
             if agent.session_of(session_id) is None:
                 session = self.begin(agent, session_id, row.cwd, by)
                 session.begin(row, lease, last)
@@ -424,7 +428,11 @@ class Hub:
         session.end(_CLOSED)
 
     async def delete(self, session: HubSession) -> None:
-        """Delete a session and its events, those that are not stored yet too."""
+        """Delete a session and its events, those that are not stored yet too. Clients see that its turn has ended, if the disk takes that."""
+        if session.turns.running is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LAST_EVENTS):
+                    await _settle(session, "the session was deleted")
         session.turns.interrupt("the session was deleted")
         self.forget(session, keep=False)
         await self.rows.delete(session.key)
@@ -555,8 +563,8 @@ async def _settle(session: HubSession, why: str) -> None:
 
 def _members(agent: AgentProcess) -> Sequence[int]:
     """Return the ids of the processes of an agent; none if it has none on this machine."""
-    transport = None if agent.link is None else agent.link.transport
-    return transport.members() if isinstance(transport, ProcessTransport) else ()
+    process = None if agent.link is None else agent.link.process
+    return () if process is None else process.members()
 
 
 def _forked(row: GatewaySession, source: GatewaySession) -> GatewaySession:

@@ -443,6 +443,7 @@ class HubSession:
         self.hub.opened[self.opened_by] -= 1
         if not self.hub.opened[self.opened_by]:
             del self.hub.opened[self.opened_by]
+        self.hub.quotas.session_closed(self.opened_by)
         self.turns.end_all(error)
         self.detach_all()
         self.requests.agent_lost()

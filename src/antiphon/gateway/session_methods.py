@@ -52,6 +52,15 @@ class _Params(msgspec.Struct, rename="camel"):
     cursor: str | None = None
     after: int | UnsetType = UNSET
     last: int | UnsetType = UNSET
+    meta: Raw = msgspec.field(default_factory=Raw, name="_meta")
+
+
+class _Marks(msgspec.Struct):
+    dropped: Raw = msgspec.field(default_factory=Raw)
+
+
+class _Meta(msgspec.Struct):
+    antiphon: _Marks = msgspec.field(default_factory=_Marks)
 
 
 class _Opened(msgspec.Struct, rename="camel"):
@@ -103,6 +112,8 @@ class SessionMethods:
         for name in ("list", "resume", "close", "delete"):
             if getattr(offers, name) is None:
                 result = with_value(result, ("agentCapabilities", "sessionCapabilities", name), b"{}")
+        if offers.fork is not None and offers.fork.meta:  # a fork that ends earlier would have another history here
+            result = with_value(result, ("agentCapabilities", "sessionCapabilities", "fork"), b"{}")
         return result
 
     # A new session, and a fork.
@@ -191,6 +202,12 @@ class SessionMethods:
         if not client.may(AccessRole.DRIVE):
             raise RequestError(
                 Code.INVALID_REQUEST, "this token may open no session", for_role(AccessRole.DRIVE), hint=FOLLOW
+            )
+        if _ends_earlier(params.meta):
+            raise RequestError(
+                Code.INVALID_PARAMS,
+                "a gateway forks whole sessions",
+                hint="leave out `_meta.antiphon.dropped`, which the gateway does not offer",
             )
         line, servers, left_out = self._reduced(line, params)
         link = await source.reopen()
@@ -357,20 +374,24 @@ class SessionMethods:
         rows = await process.hub.rows.list(process.name)
         known = {id for row in rows for id in (row.session_id, agent_id_in(row.state))}
         shown: list[Raw] = []
-        if not params.cursor:
+        of_fleet = _list_wish(request.params)
+        if of_fleet is not False and not params.cursor:
             wanted = {params.cwd, *_real(params.cwd)}
             here = [
                 row for row in rows if client.may(AccessRole.WATCH, row.key) and (not params.cwd or row.cwd in wanted)
             ]
             shown = [Raw(msgspec.json.encode(_info(row))) for row in here]
         next_cursor = None
-        if client.may(AccessRole.DRIVE) and process.abilities.session_capabilities.list is not None:
+        agent_lists = client.may(AccessRole.DRIVE) and process.abilities.session_capabilities.list is not None
+        if agent_lists:
             page = await self._listed_by_agent(params)
             next_cursor = page.next_cursor
             shown += [each for each in page.sessions if self._is_listed(each, known)]
         result: dict[str, object] = {"sessions": shown}
         if next_cursor is not None:
             result["nextCursor"] = next_cursor
+        if of_fleet is not None:
+            result["_meta"] = {"antiphon": {"lists": agent_lists}}
         client.put(b"%b%b}" % (head_of_answer(request.id), msgspec.json.encode(result)), None, request.id)
 
     def _is_listed(self, info: Raw, known: "Collection[str]") -> bool:
@@ -536,6 +557,26 @@ def _real(directory: str) -> list[str]:
         return []
 
 
+class _ListWish(msgspec.Struct):
+    rows: bool | None = None
+
+
+class _ListMeta(msgspec.Struct):
+    antiphon: _ListWish = msgspec.field(default_factory=_ListWish)
+
+
+class _ListParams(msgspec.Struct):
+    meta: _ListMeta = msgspec.field(default_factory=_ListMeta, name="_meta")
+
+
+def _list_wish(params: Raw) -> bool | None:
+    """Whether the gateway of a fleet wants the stored sessions in a list; None: it is asked for by another client."""
+    try:
+        return msgspec.json.decode(params, type=_ListParams).meta.antiphon.rows
+    except msgspec.DecodeError:
+        return None
+
+
 def _notice(session_id: str, left_out: list[str]) -> bytes:
     names = ", ".join(f"`{name}`" for name in left_out)
     text = f"The gateway starts no programs and reaches no servers for clients: {names}. Configure it at the gateway."
@@ -549,3 +590,11 @@ def _info(row: GatewaySession) -> dict[str, object]:
     if row.updated or row.created:
         info["updatedAt"] = datetime.fromtimestamp(row.updated or row.created, UTC).isoformat()
     return info
+
+
+def _ends_earlier(meta: Raw) -> bool:
+    """Whether a fork is to leave out prompts of its source."""
+    try:
+        return bool(bytes(meta)) and bool(bytes(msgspec.json.decode(meta, type=_Meta).antiphon.dropped))
+    except _UNREADABLE:
+        return False

@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from antiphon.codes import meaning_of, recovery_from
 from antiphon.errors import AcpError, Code, ResponseError
+from antiphon.gateway.access.quotas import LATER
 from antiphon.gateway.agents.link import AgentLink, cancel_frame
 from antiphon.gateway.attachment import send_response
 from antiphon.gateway.base import AccessRole
@@ -296,6 +297,7 @@ class HubTurns:
 
     async def _begin(self, turn: HubTurn) -> None:
         try:
+            await self._session.hub.quotas.count_prompt(turn.client.principal)
             link = await self._session.reopen()
             if self._session.settings.needs_context:
                 turn.context = await context_block(self._session)
@@ -572,10 +574,6 @@ def error_object(error: AcpError) -> ErrorObject:
     known = {"recoverable": error.recoverable, "action": error.action} if error.recoverable else {}
     data = {**({"hint": error.hint} if error.hint else {}), **known}
     return with_recovery(Code.INTERNAL_ERROR, error.sentence.partition("\n")[0], data)
-
-
-LATER: Final = {"recoverable": True, "action": "try again later"}
-"""The data of an error that passes by itself."""
 
 
 def for_role(role: AccessRole) -> Mapping[str, object]:

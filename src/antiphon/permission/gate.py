@@ -155,6 +155,8 @@ class PermissionChoice:
     """An option of the agent's own, picked by the user. It is used if it means the same as the verdict."""
     message: str | None = None
     """The reason for a denial that is sent to the agent, where the protocol has a field for it."""
+    rules: tuple[Rule, ...] = ()
+    """The rules to remember, if they are others than those of the question: the user has changed them."""
     by: str = USER
     """Who decided, for the audit: another client may have answered instead of the user."""
 
@@ -404,8 +406,9 @@ class PermissionGate:
             return _Settled(Verdict.DENY, _FAILED, "The question could not be asked.")
         if verdict is Verdict.ASK:
             return _Settled(Verdict.DENY, _FAILED, "The question was not answered.")
+        rules = choice.rules or question.always
         always = choice.scope is not None and await self._memory.keep(
-            question.always,
+            rules,
             verdict,
             choice.scope,
             session_id=question.session_id,
@@ -416,7 +419,7 @@ class PermissionGate:
         extent = f"always ({choice.scope})" if always else "once"
         decider = "The user" if choice.by == USER else "The client"
         why = choice.message if choice.message and verdict is Verdict.DENY else f"{decider} {done} it {extent}."
-        rule = ", ".join(rule.text for rule in question.always) if always else ""
+        rule = ", ".join(rule.text for rule in rules) if always else ""
         return _Settled(verdict, choice.by, why, rule, always, choice.option_id, answered=True)
 
     def _unattended(self, ruling: Ruling) -> _Settled:

@@ -21,10 +21,11 @@ It knows the messages of tool calls and the words of a shell line. It reads no f
 """
 
 from antiphon.policy.action import Action
-from antiphon.policy.decision import Remembered, Ruling, Scope, applicable, closed_reason, decide, suggest
+from antiphon.policy.decision import Remembered, Ruling, Scope, applicable, closed_reason, covers, decide, suggest
 from antiphon.policy.rules import PolicyMode, Rule, RuleError, Rules, Verdict
 
 __all__ = [
-    "Action", "PolicyMode", "Remembered", "Rule", "RuleError", "Rules", "Ruling", "Scope", "Verdict", "applicable", "closed_reason", "decide",
+    "Action", "PolicyMode", "Remembered", "Rule", "RuleError", "Rules", "Ruling", "Scope", "Verdict", "applicable", "closed_reason", "covers",
+    "decide",
     "suggest",
 ]  # fmt: skip

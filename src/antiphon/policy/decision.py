@@ -8,7 +8,7 @@
 6. The mode. `dontAsk` then turns every ask into a deny.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -38,6 +38,7 @@ __all__ = [
     "Scope",
     "applicable",
     "closed_reason",
+    "covers",
     "decide",
     "decide_read_only",
     "read_only_rules",
@@ -196,12 +197,9 @@ def _by_mode(matcher: RuleMatcher, rules: Rules, mode: PolicyMode) -> Ruling:
         return Ruling(
             Verdict.ALLOW, None, _MODE, "In `acceptEdits` work on files inside the session's directories is allowed."
         )
-    return Ruling(
-        Verdict.ASK,
-        None,
-        _MODE,
-        f"No rule decides about it, and the policy mode `{mode}` asks about `{action.kind}`.{_hint(matcher, rules)}",
-    )
+    asks = f"No rule decides about it, and the policy mode `{mode}` asks about `{action.kind}`."
+    words = "No rule allows it." if mode is PolicyMode.DONT_ASK else asks
+    return Ruling(Verdict.ASK, None, _MODE, f"{words}{_hint(matcher, rules)}")
 
 
 def _is_work_on_files(action: Action) -> bool:
@@ -259,6 +257,8 @@ def closed_reason(rule: Rule) -> str | None:
         words = words[1:]  # `CI=1 npm test`
     if words and words[0] is not None and "/" in words[0] and not words[0].startswith("/"):
         return f"`{words[0]}` is another file in another directory"
+    if words and words[0] is not None and words[0].startswith("-"):
+        return f"`{words[0]}` is an option, and no program"
     return runs_input(words) or None
 
 
@@ -277,6 +277,11 @@ def suggest(action: Action) -> tuple[Rule, ...]:
         return ()
     # What is offered has to work: a rule that would not allow this very action is not offered.
     return rules if rules and matcher.permitted_by(rules) is not None else ()
+
+
+def covers(action: Action, rules: Sequence[Rule]) -> bool:
+    """Return whether these rules together would allow an action, if they were allow rules."""
+    return RuleMatcher(action).permitted_by(rules) is not None
 
 
 def _texts(action: Action, matcher: RuleMatcher) -> list[str]:

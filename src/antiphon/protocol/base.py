@@ -5,6 +5,7 @@ How forgiving a field is stands in its type, because the schema sets it field by
 - an optional field falls back to its default when its value is wrong (the schema's `default-on-error`);
 - `Exact[T]` does not: a wrong value is an error, because guessing would change what happens;
 - `Items[T]` is a list that loses its bad items and keeps the rest (`skip-invalid-items`);
+- `Skip[T]` loses its bad items too, but a value that is no list is an error (`skip-invalid-items` alone);
 - `OrDefault[T]` takes `null` for its default (`default-on-null`), and anything else wrong is an error.
 
 The strict decoder knows nothing of this. Only when it has refused a message does `salvage` read these marks.
@@ -23,6 +24,7 @@ __all__ = [
     "EXACT",
     "ITEMS",
     "OR_DEFAULT",
+    "SKIP",
     "UNSET",
     "UNSTABLE",
     "Choice",
@@ -35,6 +37,7 @@ __all__ = [
     "Model",
     "OrDefault",
     "Raw",
+    "Skip",
     "Uint",
     "Unknown",
     "UnsetType",
@@ -55,9 +58,10 @@ Kind: TypeAlias = Any
 """A type as annotations write it: a class, a union, `Annotated`."""
 JsonObject = dict[str, Json]
 
-EXACT, ITEMS, OR_DEFAULT, UNSTABLE, LEGACY = "exact", "items", "or-default", "unstable", "legacy"
+EXACT, ITEMS, SKIP, OR_DEFAULT, UNSTABLE, LEGACY = "exact", "items", "skip", "or-default", "unstable", "legacy"
 Exact = Annotated[T, EXACT]
 Items = Annotated[list[T], ITEMS]
+Skip = Annotated[list[T], SKIP]
 OrDefault = Annotated[T, OR_DEFAULT]
 Unstable = Annotated[T, UNSTABLE]
 """A field that only the unstable schema has: it may change or go."""

@@ -12,7 +12,7 @@ from typing import Annotated, Final, NamedTuple, TypeVar, Union, cast, get_args,
 import msgspec
 from msgspec import Raw, UnsetType, ValidationError
 
-from antiphon.protocol.base import BAD_INPUT, EXACT, ITEMS, OR_DEFAULT, Choice, Kind, Unknown, decoder
+from antiphon.protocol.base import BAD_INPUT, EXACT, ITEMS, OR_DEFAULT, SKIP, Choice, Kind, Unknown, decoder
 
 __all__ = ["MAX_READS", "MAX_VALUES", "is_crowded", "salvage", "salvage_with_notes"]
 
@@ -207,7 +207,7 @@ def _mark(kind: Kind) -> str | None:
     """The leniency mark of a field, also where it stands inside `… | None`."""
     if _origin(kind) is Annotated:
         inner, *marks = get_args(kind)
-        return next((mark for mark in marks if mark in (EXACT, ITEMS, OR_DEFAULT)), None) or _mark(inner)
+        return next((mark for mark in marks if mark in (EXACT, ITEMS, SKIP, OR_DEFAULT)), None) or _mark(inner)
     if _origin(kind) in (Union, UnionType):
         return next((mark for mark in map(_mark, get_args(kind)) if mark), None)
     return None
@@ -234,7 +234,7 @@ def _read_field(raw: Raw, field: _Field, path: str, notes: Notes) -> object:
         return _DEFAULT
     before = len(notes)
     try:
-        if field.mark == ITEMS and bytes(raw) != b"null":
+        if field.mark in (ITEMS, SKIP) and bytes(raw) != b"null":
             return _read_items(raw, field, path, notes)
         return _read(raw, field.kind, path, notes)
     except BAD_INPUT:

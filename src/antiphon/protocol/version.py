@@ -1,11 +1,12 @@
-"""What a connection has to know of a version of the protocol. All else it learns from the methods that it is given."""
+"""What a connection has to know of a version of the protocol, and which version two peers speak."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
+from antiphon.errors import Code, RequestError
 from antiphon.protocol.methods import AnyNotice
 
-__all__ = ["SessionUpdates", "Template", "Version"]
+__all__ = ["SessionUpdates", "Template", "Version", "chosen_version"]
 
 
 class SessionUpdates(Protocol):
@@ -53,3 +54,23 @@ class Version:
 
     def __repr__(self) -> str:
         return f"Version({self.number})"
+
+
+def chosen_version(requested: object, supported: Iterable[int]) -> int:
+    """Return the highest supported version that is not above the requested one.
+
+    An agent that has only version 1 answers 1 to every request, as version 1 itself has it.
+
+    Raises:
+        RequestError: -32022, there is none; -32602, what was requested is not a version.
+    """
+    if isinstance(requested, bool) or not isinstance(requested, int) or not 0 <= requested <= 65_535:
+        raise RequestError(Code.INVALID_PARAMS, "Invalid params", f"`protocolVersion` is {requested!r}")
+    ours = sorted(supported)
+    if ours == [1]:
+        return 1
+    found = [version for version in ours if version <= requested]
+    if not found:
+        data = {"requested": requested, "supported": ours}
+        raise RequestError(Code.UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    return found[-1]

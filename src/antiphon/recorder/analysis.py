@@ -176,7 +176,7 @@ class Analysis(Struct):
     bytes: ByteCount = field(default_factory=ByteCount)
     version: int | None = None
     judged: bool = True
-    """Whether the rules applied to every conversation in it: they are those of version 1."""
+    """Whether the rules applied to every conversation in it: there are rules for the versions 1 and 2."""
     client: PeerInfo | None = None
     agent: PeerInfo | None = None
     conversations: list[RecordedConversation] = field(default_factory=list)

@@ -33,7 +33,7 @@ from antiphon.recorder.labels import (
     request_label,
     update_label,
 )
-from antiphon.traffic.checker import Level, TrafficChecker, rules
+from antiphon.traffic.checker import ALL_VERSIONS, Level, TrafficChecker, rules
 from antiphon.traffic.entries import Direction, Entry, JsonObject, RecordingReader, as_object, as_text, entries_of
 from antiphon.traffic.state import Pairs
 
@@ -66,6 +66,8 @@ class _Open:
     waits: int = 0
     waiting_since: float = 0.0
     chunked: set[str] = field(default_factory=set)
+    message_id: str | None = None
+    """The id of its prompt's message, in version 2: once it has one, it is inserted, and the next `idle` ends it."""
 
 
 class TurnTracker:
@@ -88,6 +90,23 @@ class TurnTracker:
         self._analysis.turns.append(turn)
         self._open.setdefault(session, []).append(_Open(turn, t))
         return turn
+
+    def insert(self, turn: RecordedTurn, message_id: str) -> None:
+        """A prompt was inserted, by its answer in version 2."""
+        going = self._open.get(turn.session, [])
+        own = next((one for one in going if one.turn is turn), None)
+        if own is not None:
+            for one in going:
+                if one is not own and one.message_id == message_id:  # its echo was taken for that of another prompt
+                    one.message_id = own.message_id
+            own.message_id = message_id
+
+    def _echo(self, going: list[_Open], message_id: str | None) -> None:
+        """A message of the user came before the answer to its prompt."""
+        if message_id is not None and all(one.message_id != message_id for one in going):
+            waiting = next((one for one in going if one.message_id is None), None)
+            if waiting is not None:
+                waiting.message_id = message_id
 
     def end(self, turn: RecordedTurn, t: float, stop_reason: str | None, error: str | None = None) -> None:
         """A turn has ended."""
@@ -129,9 +148,12 @@ class TurnTracker:
                 turn.first_update = lasted(turn.start, t)
             if kind in ("agent_message_chunk", "agent_message"):
                 _count_text(going[0], update)
+            elif kind in ("user_message", "user_message_chunk"):
+                self._echo(going, as_text(update.get("messageId")))
             elif kind == "state_update" and update.get("state") == "idle":
-                for one in list(going):
-                    self.end(one.turn, t, as_text(update.get("stopReason")))
+                failure = update.get("error")
+                for one in [one for one in going if one.message_id is not None]:
+                    self.end(one.turn, t, as_text(update.get("stopReason")), error_text(failure) if failure else None)
         return self.call(session, update, message, t) if kind in ("tool_call", "tool_call_update") else None
 
     def call(self, session: str, call_update: JsonObject, message: int, t: float) -> RecordedCall | None:
@@ -241,7 +263,6 @@ class AnalysisBuilder:
         self._begin: float | None = None
         self._last = 0.0
         self._noise = 0
-        self._rules = rules()
         self._start(0)
 
     def _start(self, message: int) -> None:
@@ -400,6 +421,8 @@ class AnalysisBuilder:
         if self._conversation.version in (None, 1) or "stopReason" in as_object(msg.get("result")):
             # Later versions only accept the prompt with it, and report in an update that they are idle again.
             self._turns.end(turn, shown.t, as_text(as_object(msg.get("result")).get("stopReason")))
+        else:
+            self._turns.insert(turn, as_text(as_object(msg.get("result")).get("messageId")) or "")
 
     def _agree(self, result: JsonObject) -> None:
         """The agent answers `initialize`, and names the version in use."""
@@ -409,7 +432,7 @@ class AnalysisBuilder:
         version = result.get("protocolVersion")
         conversation.version = version if isinstance(version, int) and not isinstance(version, bool) else None
         self._analysis.version = conversation.version
-        if conversation.version not in (None, 1):
+        if conversation.version not in (None, *ALL_VERSIONS):
             conversation.judged = False
             self._analysis.deviations = [one for one in self._analysis.deviations if one.message < conversation.message]
             self._analysis.advice = [one for one in self._analysis.advice if one.message < conversation.message]
@@ -456,7 +479,7 @@ class AnalysisBuilder:
 
     def _check(self, checker: TrafficChecker, shown: RecordedMessage, entry: Entry) -> None:
         for found in checker.check(entry):
-            rule = self._rules[found.rule]
+            rule = rules(found.version)[found.rule]
             is_advice = rule.level is Level.ADVICE
             (shown.advice if is_advice else shown.deviations).append(clip(found.text))
             (self._analysis.advice if is_advice else self._analysis.deviations).append(

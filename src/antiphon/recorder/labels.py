@@ -94,6 +94,8 @@ def content_text(content: object) -> str:
             return as_text(block.get("text")) or ""
         case "resource_link":
             return f"@{as_text(block.get('name')) or as_text(block.get('uri')) or 'link'}"
+        case "content":  # a tool call wraps its blocks
+            return content_text(block.get("content"))
         case str(type):
             return f"[{type}]"
         case _:
@@ -124,6 +126,8 @@ def request_label(method: str, params: JsonObject) -> str:
             )
         case "elicitation/create":
             return clip(as_text(params.get("message")) or "")
+        case "session/resume" if as_object(params.get("replayFrom")):
+            return clip(f"{as_text(params.get('sessionId')) or ''} from {as_object(params['replayFrom']).get('type')}")
         case "terminal/create":
             words = params.get("args")
             return clip(" ".join([str(params.get("command")), *map(str, words if isinstance(words, list) else [])]))
@@ -132,12 +136,12 @@ def request_label(method: str, params: JsonObject) -> str:
 
 
 def _named(params: JsonObject) -> str:
-    for name in ("path", "cwd", "modeId", "terminalId", "methodId"):
+    for name in ("path", "cwd", "modeId", "terminalId", "toolCallId", "methodId"):
         if found := as_text(params.get(name)):
             return clip(found)
     if found := as_text(params.get("configId")):
         return clip(f"{found} = {params.get('value')}")
-    return ""
+    return clip(f"request {params['requestId']}") if "requestId" in params else ""
 
 
 def update_label(update: JsonObject) -> str:
@@ -146,8 +150,10 @@ def update_label(update: JsonObject) -> str:
     if kind in ("tool_call", "tool_call_update"):
         status, title = as_text(update.get("status")), as_text(update.get("title")) or as_text(update.get("toolCallId"))
         return clip(": ".join(filter(None, (title, status))))
-    if (content := update.get("content")) is not None:
+    if (content := update.get("content")) is not None and content != []:
         return clip(content_text(content))
+    if kind in _UPSERTS:
+        return clip(_upsert_label(update))
     match kind:
         case "plan":
             return _counted(update.get("entries"), "entry", "entries")
@@ -161,6 +167,39 @@ def update_label(update: JsonObject) -> str:
             return clip(": ".join(filter(None, (as_text(update.get("state")), as_text(update.get("stopReason"))))))
         case _:
             return clip(as_text(update.get("title")) or as_text(update.get("message")) or "")
+
+
+_UPSERTS: Final = frozenset({
+    "user_message", "agent_message", "agent_thought", "plan_update", "terminal_update", "terminal_output_chunk",
+    "config_option_update", "compaction_update",
+})  # fmt: skip
+
+
+def _upsert_label(update: JsonObject) -> str:
+    """The label of what version 2 keeps by an id: a message, a plan, a terminal, the options of a session."""
+    if id := as_text(update.get("messageId")):
+        return f"{id} cleared" if "content" in update else id
+    if status := as_text(update.get("status")):
+        return status
+    if plan := as_object(update.get("plan")):
+        entries = plan.get("entries")
+        size = f" {_counted(entries, 'entry', 'entries')}" if isinstance(entries, list) else ""
+        return f"{as_text(plan.get('planId')) or plan.get('type')}{size}"
+    if isinstance(options := update.get("configOptions"), list):
+        return ", ".join(
+            f"{one.get('configId', one.get('id'))} = {one.get('currentValue')}" for one in map(as_object, options)
+        )
+    return _terminal_label(update)
+
+
+def _terminal_label(update: JsonObject) -> str:
+    if isinstance(exit := update.get("exitStatus"), dict):
+        code = exit.get("exitCode")
+        return as_text(exit.get("signal")) or ("exited" if code is None else f"exit code {code}")
+    if command := as_text(update.get("command")):
+        return command
+    data = as_text(update.get("data")) or as_text(as_object(update.get("output")).get("data")) or ""
+    return f"{len(data) * 3 // 4} B" if data else as_text(update.get("terminalId")) or ""
 
 
 def answer_label(method: str | None, msg: JsonObject) -> str:
@@ -181,7 +220,7 @@ def answer_label(method: str | None, msg: JsonObject) -> str:
 
 
 def _result(result: JsonObject) -> str:
-    for name in ("stopReason", "sessionId", "action", "terminalId", "content", "output"):
+    for name in ("stopReason", "sessionId", "messageId", "action", "terminalId", "content", "output"):
         if found := as_text(result.get(name)):
             return clip(found)
     if isinstance(sessions := result.get("sessions"), list):

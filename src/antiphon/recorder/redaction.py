@@ -5,6 +5,7 @@ with nothing to hide stays as it is. So every message is as valid as it was, its
 they were sent.
 """
 
+import base64
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -39,7 +40,11 @@ _CONTENT_SIGNS: Final = (
     '"data"',
     '"output"',
     '"raw"',
+    '"patch"',
 )
+_TERMINAL_SIGNS: Final = ("terminal_output_chunk", "terminal_update")
+"""The updates of version 2 that have the output of a terminal, as base64."""
+_COLOURS: Final = re.compile(r"(\x1b\[[0-?]*[ -/]*[@-~])")
 _CONTENT_STRING: Final = re.compile(r'"content"\s*:\s*"')
 _OURS: Final = re.compile(r"\[redacted: \d+ characters\]")
 
@@ -84,6 +89,8 @@ class RecordingRedactor:
             return True
         if self._home is not None and any(sign in plain for sign in self._home_signs):
             return True
+        if any(sign in plain for sign in _TERMINAL_SIGNS):  # what is in base64 shows no signs
+            return True
         return '"base64"' in plain or (self._files and _may_have_content(plain))
 
     def key(self, text: str) -> str:
@@ -101,6 +108,8 @@ class RecordingRedactor:
                 return _counted(text)
         if self._files and _is_content(path):
             return _counted(text)
+        if _is_output(path):
+            return self._output(text)
         if self._secrets is not None:
             if self._is_secret(path, before, text):
                 return self._secrets.hide(text)
@@ -108,6 +117,20 @@ class RecordingRedactor:
                 return self._secrets.hide(text, is_named=False)
             text = self._secrets.clear(text)
         return text if self._home is None else self._home.sub(_tilde, text)
+
+    def _clear(self, text: str) -> str:
+        clear = text if self._secrets is None else self._secrets.clear(text)
+        return clear if self._home is None else self._home.sub(_tilde, clear)
+
+    def _output(self, data: str) -> str:
+        """The output of a terminal in base64. A secret that is cut by the end of a piece is not found."""
+        try:
+            text = base64.b64decode(data, validate=True).decode("utf-8", "surrogateescape")
+        except ValueError:
+            return data
+        # A colour right before a word would hide where the word begins.
+        clear = "".join(one if one.startswith("\x1b") else self._clear(one) for one in _COLOURS.split(text))
+        return data if clear == text else base64.b64encode(clear.encode("utf-8", "surrogateescape")).decode()
 
     def number(self, text: str, path: list[str]) -> str:
         """A number somewhere in a line. It becomes another number, so that the message stays what it was."""
@@ -217,10 +240,16 @@ def _is_content(path: list[str]) -> bool:
     if name in _CONTENT or not _TOOL.isdisjoint(path):
         return True
     if name == "text":  # in a resource, or in what a tool has to show; else it is part of a message
-        return above == "resource" or path[-4:-1] == ["content", _ITEM, "content"]
+        shown = path[-4:-1] == ["content", _ITEM, "content"] or path[-3:-1] == ["content", "content"]
+        return above in ("resource", "patch") or shown
     if name == "data":  # a picture, a sound, the output of a terminal; in an error it has the reason
         return above != "error"
     return name in ("content", "output") and above in ("params", "result")
+
+
+def _is_output(path: list[str]) -> bool:
+    """Whether this is the output of a terminal, or a piece of it, in version 2."""
+    return path[-2:] == ["update", "data"] or path[-3:] == ["update", "output", "data"]
 
 
 def _may_have_content(plain: str) -> bool:

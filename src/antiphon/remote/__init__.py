@@ -11,5 +11,6 @@ Files in reading order:
     numbers.py    the numbers of events, which the client does not get unless it asked for them
     connection.py one connection to the server, and what it waits for before the client can use it
     address.py    an address whose connections are such links, for our own clients
+    translation.py  a client of version 2, here and at a gateway: the translator that knows the numbers of events
     link.py       the transport to the server that outlives its connections
 """

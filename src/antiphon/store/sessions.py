@@ -222,8 +222,11 @@ class SessionStore:
         directories: Sequence[str] | None = None,
         state: bytes | None = None,
         client: str = "",
+        length: int | None = None,
     ) -> SessionRow:
         """Begin a session with the history, title and state of another, or with a state of its own; the two go on apart.
+
+        `length`: how many updates of the history it begins with; without that, all of them.
 
         Raises:
             NoSuchSession: there is no `source`.
@@ -236,16 +239,17 @@ class SessionStore:
             key = _key(connection, source)
             copy = (
                 "INSERT INTO session (id, engine, cwd, directories, title, created_at, updated_at, length, state, client)"
-                " SELECT ?, engine, ifnull(?, cwd), ifnull(?, directories), title, ?, ?, length, ifnull(?, state), ?"
+                " SELECT ?, engine, ifnull(?, cwd), ifnull(?, directories), title, ?, ?, min(length, ifnull(?, length)), ifnull(?, state), ?"
                 " FROM session WHERE key = ?"
             )
             try:
-                new_key = connection.execute(copy, (new_id, cwd, packed, at, at, state, client, key)).lastrowid
+                new_key = connection.execute(copy, (new_id, cwd, packed, at, at, length, state, client, key)).lastrowid
             except IntegrityError as error:
                 raise SessionExists(new_id) from error
             connection.execute(
-                "INSERT INTO history (session, seq, data) SELECT ?, seq, data FROM history WHERE session = ? ORDER BY seq",
-                (new_key, key),
+                "INSERT INTO history (session, seq, data) SELECT ?, seq, data FROM history WHERE session = ?"
+                " AND seq <= ifnull(?, seq) ORDER BY seq",
+                (new_key, key, length),
             )
             return read_rows(connection, "WHERE id = ?", (new_id,))[0]
 

@@ -12,12 +12,28 @@ from typing import Final, NamedTuple
 
 from antiphon.text import exact
 from antiphon.traffic.entries import Direction, Entry
+from antiphon.traffic.schema import FACTS
 from antiphon.traffic.state import TrafficState
 
-__all__ = ["SPEC", "Deviation", "Level", "Side", "TrafficChecker", "TrafficRule", "rule", "rules"]
+__all__ = [
+    "ALL_VERSIONS",
+    "SPEC",
+    "SPECS",
+    "Deviation",
+    "Level",
+    "Side",
+    "TrafficChecker",
+    "TrafficRule",
+    "rule",
+    "rules",
+]
 
-SPEC: Final = "https://agentclientprotocol.com/protocol/v1/"
-"""The base of the links of rules and requirements."""
+SPECS: Final = {version: f"https://agentclientprotocol.com/protocol/v{version}/" for version in FACTS}
+"""The base of the links of rules and requirements, for each version of the protocol."""
+SPEC: Final = SPECS[1]
+
+ALL_VERSIONS: Final = tuple(SPECS)
+"""The versions of the protocol that have rules."""
 
 
 LONGEST: Final = 300
@@ -70,35 +86,51 @@ class Deviation(NamedTuple):
     rule: str
     entry: Entry
     text: str
+    version: int = 1
+    """The version of the protocol whose rule it is: two versions may have different rules of one name."""
 
 
-_RULES: Final[dict[str, TrafficRule]] = {}
+_RULES: Final[dict[int, dict[str, TrafficRule]]] = {version: {} for version in ALL_VERSIONS}
 
 
 def rule(
-    id: str, side: Side, level: Level, text: str, *, link: str, fix: str, on: Iterable[str] = ()
+    id: str,
+    side: Side,
+    level: Level,
+    text: str,
+    *,
+    link: str,
+    fix: str,
+    on: Iterable[str] = (),
+    versions: Iterable[int] = (1,),
+    link_v2: str = "",
 ) -> Callable[[Holds], Holds]:
-    """Make a rule of the function below. `link` is a page of the specification with its anchor: `tool-calls#updating`.
+    """Make a rule of the function below, for each of the versions. `link` is a page of the specification with its anchor:
+    `tool-calls#updating`; `link_v2` is that of version 2, where it is another.
 
     `on` names the lines that it is about, because asking every rule about every line takes long: a method (`session/prompt`), what
     answers it (`answer session/prompt`), an update (`update tool_call`), or all of a kind
     (`request`, `notification`, `answer`, and `error` for the responses that are errors).
     """
+    names, pages = frozenset(on), {2: link_v2}
 
     def made(holds: Holds) -> Holds:
-        if id in _RULES:
-            raise ValueError(f"there are two rules called {id}")
-        _RULES[id] = TrafficRule(id, side, level, text, SPEC + link, fix, holds, frozenset(on))
+        for version in versions:
+            if id in _RULES[version]:
+                raise ValueError(f"version {version} has two rules called {id}")
+            _RULES[version][id] = TrafficRule(
+                id, side, level, text, SPECS[version] + (pages.get(version) or link), fix, holds, names
+            )
         return holds
 
     return made
 
 
-def rules() -> dict[str, TrafficRule]:
-    """All rules by their id, in the order of the specification."""
+def rules(version: int = 1) -> dict[str, TrafficRule]:
+    """All rules of a version by their id, in the order of the specification."""
     import antiphon.traffic.rules  # noqa: F401 - they register themselves when they are loaded
 
-    return _RULES
+    return _RULES[version]
 
 
 class TrafficChecker:
@@ -107,28 +139,30 @@ class TrafficChecker:
     def __init__(self) -> None:
         self.state = TrafficState()
         self.deviations: list[Deviation] = []
-        self._rules = list(rules().values())
-        self._names = frozenset[str]().union(*(one.on for one in self._rules))
-        self._asked: dict[tuple[Direction, str, str], list[_Tally]] = {}
-        self._tallies: dict[tuple[str, Direction], _Tally] = {}
+        self._rules: dict[int, tuple[list[TrafficRule], frozenset[str]]] = {}
+        self._asked: dict[tuple[int, Direction, str, str], list[_Tally]] = {}
+        self._tallies: dict[tuple[int, str, Direction], _Tally] = {}
 
     @property
     def seen(self) -> Counter[tuple[str, Direction]]:
-        """How often a rule was tested by each side, kept or not."""
-        return Counter({key: tally.count for key, tally in self._tallies.items() if tally.count})
+        """How often a rule was tested by each side, kept or not, in whatever version."""
+        found: Counter[tuple[str, Direction]] = Counter()
+        for (_, id, direction), tally in self._tallies.items():
+            if tally.count:
+                found[id, direction] += tally.count
+        return found
 
     def check(self, entry: Entry) -> list[Deviation]:
         """Check the next message; returns what it broke."""
         found: list[Deviation] = []
         state = self.state
         state.begin(entry)
-        if state.judged:
-            for tally in self._concerned(entry):
-                faults = tally.holds(entry, state)
-                if faults is not None:
-                    tally.count += 1
-                    if faults:
-                        found += [Deviation(tally.id, entry, text) for text in _shown(faults)]
+        for tally in self._concerned(entry):
+            faults = tally.holds(entry, state)
+            if faults is not None:
+                tally.count += 1
+                if faults:
+                    found += [Deviation(tally.id, entry, text, state.speaks) for text in _shown(faults)]
         state.add(entry)
         if found:
             self.deviations += found
@@ -137,17 +171,26 @@ class TrafficChecker:
     def _concerned(self, entry: Entry) -> "list[_Tally]":
         """The rules that may apply to a message. Only names that rules know are kept, so a peer cannot fill the memory."""
         kind, name = _kind_of(entry, self.state.request)
-        known = name if name in self._names else "session/update" if name.startswith("update ") else ""
-        key = entry.dir, kind, known
+        version = self.state.speaks
+        every, listed = self._rules_of(version)
+        known = name if name in listed else "session/update" if name.startswith("update ") else ""
+        key = version, entry.dir, kind, known
         if key not in self._asked:
             names = {kind, name} | ({"session/update"} if name.startswith("update ") else set())
             names |= {"answer"} if kind == "error" else set()
             self._asked[key] = [
-                self._tallies.setdefault((one.id, entry.dir), _Tally(one.id, one.holds))
-                for one in self._rules
+                self._tallies.setdefault((version, one.id, entry.dir), _Tally(one.id, one.holds))
+                for one in every
                 if one.side.includes(entry.dir) and (not one.on or one.on & names)
             ]
         return self._asked[key]
+
+    def _rules_of(self, version: int) -> tuple[list[TrafficRule], frozenset[str]]:
+        """The rules of a version, and all that they are about."""
+        if version not in self._rules:
+            every = list(rules(version).values())
+            self._rules[version] = every, frozenset[str]().union(*(one.on for one in every))
+        return self._rules[version]
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """Whether a value matches the official schema, decided by the schema's facts and by nothing else.
 
-`look` walks a value once and finds three things: faults (the schema forbids it), drafts (only the draft of the schema knows it) and
-unknown fields (the schema lets them pass, the specification wants them in `_meta`).
+`look` walks a value once and finds four things: faults (the schema forbids it), drafts (only the draft of the schema knows it),
+unknown fields (the schema lets them pass, the specification wants them in `_meta`) and invented words (the schema lets them pass, and
+those of one's own begin with an underscore). The facts of each version of the protocol are in a file of their own.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +14,10 @@ import msgspec
 
 from antiphon.traffic.entries import JsonObject, shown
 
-__all__ = ["Checks", "Fault", "Look", "SchemaMethod", "definitions", "look", "methods"]
+__all__ = ["FACTS", "Checks", "Fault", "Look", "SchemaMethod", "definitions", "look", "methods"]
+
+FACTS: Final = {1: "facts.json", 2: "facts_v2.json"}
+"""The versions of the protocol whose schema is known, and the file with the facts of each."""
 
 # --- the definitions of the schema as functions, made once from the facts and called for every message
 # A recording holds hundreds of thousands of messages, so nothing is looked up twice: each definition becomes one function, and a
@@ -36,11 +40,14 @@ class Look:
     faults: list[Fault] = field(default_factory=list)
     drafts: list[str] = field(default_factory=list)
     unknown_fields: list[str] = field(default_factory=list)
+    invented: list[str] = field(default_factory=list)
+    """Words that the schema does not know, in places that are open for more, and that are not marked as a peer's own."""
 
     def add(self, other: "Look") -> None:
         self.faults += other.faults
         self.drafts += other.drafts
         self.unknown_fields += other.unknown_fields
+        self.invented += other.invented
 
     def wrong(self, path: str, text: str) -> None:
         self.faults.append(Fault(path, text))
@@ -84,13 +91,17 @@ class _Shape:
         return _Shape(tags, fields, required, drafts, self.excluded | more.excluded)
 
     def look(self, value: Facts, path: str, found: Look) -> None:
+        is_own = False  # a peer with a word of its own decides what else belongs to it
+        for name in self.excluded:
+            _note_invented(value.get(name), _at(path, name), found)
+            is_own = is_own or isinstance(value.get(name), str)
         for name in self.required:
             if name not in value:
                 found.faults.append(Fault(_at(path, name), "is missing"))
         fields = self.fields
         for name, one in value.items():
             if name not in fields:
-                if name not in self.tags:
+                if name not in self.tags and not is_own:
                     found.unknown_fields.append(_at(path, name))
                 continue
             checks, draft = fields[name]
@@ -122,6 +133,8 @@ class Checks:
             return self.of(facts["same_as"])
         if "words" in facts:
             return partial(_look_at_word, tuple(facts["words"]), bool(facts.get("open")))
+        if {} in facts.get("variants", ()):  # one of the ways of being it is anything
+            return _look_at_anything
         if "fields" in facts:
             return _object(self._shapes(facts))
         return _limited(self._type(facts["type"]), facts)
@@ -157,6 +170,8 @@ class Checks:
         """The function for a type expression: any of its members will do."""
         if expression not in self._expressions:
             members = _members(expression)
+            if "any" in members:
+                members = ("any",)
             rest = [member for member in members if member != "null"]
             checks = [self._member(member) for member in rest or ["null"]]
             check = checks[0] if len(checks) == 1 else partial(_look_at_union, checks, members)
@@ -254,6 +269,13 @@ def _look_at_word(words: tuple[str, ...], is_open: bool, value: object, path: st
         found.wrong(path, f"is {shown(value)}, not one of {_listed(words)}")
     elif value not in words and not is_open:
         found.wrong(path, f"is {shown(value)}, which is not one of {_listed(words)}")
+    elif value not in words:
+        _note_invented(value, path, found)
+
+
+def _note_invented(word: object, path: str, found: Look) -> None:
+    if isinstance(word, str) and not word.startswith("_"):
+        found.invented.append(f"{path}={word[:60]}")
 
 
 def _look_at_scalar(test: Callable[[object], bool], name: str, value: object, path: str, found: Look) -> None:
@@ -359,37 +381,37 @@ class SchemaMethod(NamedTuple):
 
 
 @cache
-def _facts() -> Facts:
+def _facts(version: int) -> Facts:
     from importlib.resources import files
 
-    found: Facts = msgspec.json.decode((files("antiphon.traffic") / "facts.json").read_bytes())
+    found: Facts = msgspec.json.decode((files("antiphon.traffic") / FACTS[version]).read_bytes())
     return found
 
 
 @cache
-def _checks() -> Checks:
-    return Checks(definitions())
+def _checks(version: int) -> Checks:
+    return Checks(definitions(version))
 
 
-def definitions() -> Facts:
+def definitions(version: int = 1) -> Facts:
     """The definitions of the schema by name."""
-    found: Facts = _facts()["definitions"]
+    found: Facts = _facts(version)["definitions"]
     return found
 
 
 @cache
-def methods() -> dict[tuple[str, bool], SchemaMethod]:
+def methods(version: int = 1) -> dict[tuple[str, bool], SchemaMethod]:
     """Methods by name and by whether they are requests: one name may be both."""
     return {
         (one["name"], "result" in one): SchemaMethod(
             one["name"], one["side"], one["params"], one.get("result"), one.get("unstable", False)
         )
-        for one in _facts()["methods"]
+        for one in _facts(version)["methods"]
     }
 
 
-def look(definition: str, value: object, path: str = "") -> Look:
+def look(definition: str, value: object, path: str = "", *, version: int = 1) -> Look:
     """Hold a value against a definition of the schema. `path` is where the value stands, for what is found in it."""
     found = Look()
-    _checks().of(definition)(value, path, found)
+    _checks(version).of(definition)(value, path, found)
     return found

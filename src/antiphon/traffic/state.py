@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from antiphon.traffic.entries import Direction, Entry, JsonObject, as_object, as_text, objects_in, texts_in
 
@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from antiphon.traffic.schema import Look
 
 __all__ = [
+    "BRINGS_A_NEW_ONE",
+    "CROSSING_SECONDS",
     "HISTORY",
+    "SECOND",
     "Pairs",
     "TrackedCall",
     "TrackedSession",
@@ -74,6 +77,9 @@ def _key(direction: Direction, entry: Entry) -> Key:
 
 # --- sessions: how they began, open turns, tool calls, settings
 
+CROSSING_SECONDS = 0.5
+"""What a side sends may cross a cancellation on its way. After so long it has not."""
+
 HISTORY = frozenset(
     {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"}
 )
@@ -130,6 +136,35 @@ class TrackedSession:
     """How many turns and replays there have been: the same tool call id may come again in another."""
     last_cancel: int = 0
 
+    option_key: ClassVar[str] = "id"
+    """The field with the id of an option."""
+
+    def open_again(self, opening: Entry) -> None:
+        """A request opens it, though it may be open already."""
+        self.how, self.opening = opening.method or "", opening
+        self.count_on()
+
+    def take_opening(self, opening: Entry, result: JsonObject) -> None:
+        """The request that opens it was answered."""
+        self.opening = None
+        self.replayed = opening.method == "session/load"
+        self.take_settings(result)
+
+    def end_prompt(self, prompt: Entry, answer: Entry) -> None:
+        """A prompt was answered."""
+        self.turns = [turn for turn in self.turns if turn.prompt is not prompt]
+
+    def note_cancel(self, cancel: Entry) -> None:
+        """The client has cancelled what it does."""
+        self.last_cancel = cancel.number
+
+    def note_close(self, close: Entry) -> None:
+        """The client closes it, or deletes it."""
+        self.mark_interrupted()
+
+    def note_answered(self, asked: Entry) -> None:
+        """The agent has answered some request, so it has read all that came before that."""
+
     def begin(self, prompt: Entry) -> None:
         self.count_on()
         self.turns.append(TrackedTurn(prompt, self.number))
@@ -161,11 +196,10 @@ class TrackedSession:
         if modes:
             self.modes = texts_in(modes.get("availableModes"), "id")
         if isinstance(source.get("configOptions"), list):
-            self.options = {
-                one["id"]: one for one in objects_in(source["configOptions"]) if isinstance(one.get("id"), str)
-            }
+            listed = objects_in(source["configOptions"])
+            self.options = {one[self.option_key]: one for one in listed if isinstance(one.get(self.option_key), str)}
 
-    def add_update(self, update: JsonObject) -> None:
+    def add_update(self, update: JsonObject, entry: Entry) -> None:
         kind = as_text(update.get("sessionUpdate"))
         if kind == "config_option_update":
             self.take_settings(update)
@@ -173,6 +207,10 @@ class TrackedSession:
             self.note_activity()
         if kind in ("tool_call", "tool_call_update"):
             self.name_call(update, announced=kind == "tool_call")
+
+    def add_question(self, params: JsonObject) -> None:
+        """The user is asked for permission."""
+        self.name_call(as_object(params.get("toolCall")), announced=False)
 
     def name_call(self, call: JsonObject, *, announced: bool) -> None:
         """A tool call was named, by an update or by a permission request."""
@@ -197,8 +235,8 @@ def choices_of(option: JsonObject) -> list[str]:
 BRINGS_A_NEW_ONE = ("session/new", "session/fork")
 BRINGS_AN_OLD_ONE = ("session/load", "session/resume")
 
-OTHER_VERSION = 2
-"""The draft of the next version, whose messages are others."""
+SECOND = 2
+"""The version whose messages and rules are others than those of the first; all that there is not counts as the first."""
 
 
 class TrafficState:
@@ -219,13 +257,15 @@ class TrafficState:
         self.auth_methods: list[str] = []
         self.version: int | None = None
         """The version that was agreed on."""
-        self.judged = True
-        """Whether the rules are those of the present line: they are those of version 1, and of versions that do not exist."""
+        self.speaks = 1
+        """The version whose rules apply to the present line. `initialize` names it, and its answer settles it."""
         self.sessions: dict[str, TrackedSession] = {}
         self.named: set[str] = set()
         """The session ids that the client has sent or received."""
         self.opened: set[str] = set()
         """The session ids that were opened at some time, or are being opened."""
+        self.closed: set[str] = set()
+        """The session ids that were closed or deleted, and not opened again."""
         self.terminals: dict[str, str] = {}
         """The terminals that the client made and the agent has not released → the session of each."""
         self.released: set[str] = set()
@@ -243,10 +283,13 @@ class TrafficState:
         """Find out what a message is about, before the rules see it."""
         self.request = self.pairs.request_of(entry)
         if entry.method == "initialize" and entry.dir is Direction.C2A:
-            self.judged = _version(entry.params) != OTHER_VERSION
+            self.speaks = SECOND if _is_second(entry.params) else 1
         elif self.request is not None and self.request.method == "initialize":
             answered = as_object(entry.msg.get("result"))
-            self.judged = (_version(answered) if answered else self.version) != OTHER_VERSION
+            if answered:
+                self.speaks = SECOND if _version(answered) == SECOND else 1
+            elif self.version is not None:
+                self.speaks = SECOND if self.version == SECOND else 1
 
     def offers(self, asking: str, capability: str) -> bool:
         """Whether the other side offers what one side would ask for: `session.notices` is an object, or true."""
@@ -255,7 +298,7 @@ class TrafficState:
             found: object = self.client if asking == "agent" else self.agent
             for name in capability.split("."):
                 found = as_object(found).get(name)
-            self._offers[key] = found is True or isinstance(found, dict)
+            self._offers[key] = isinstance(found, dict) or (found is True and self.speaks != SECOND)
         return self._offers[key]
 
     def first_time(self, *what: object) -> bool:
@@ -296,7 +339,7 @@ class TrafficState:
         if entry.method == "initialize" and self.initialized is None:
             self.initialize = entry
             self._offers.clear()
-            self.client = as_object(entry.params.get("clientCapabilities"))
+            self.client = self._capabilities(entry.params, "clientCapabilities")
         elif entry.method == "$/cancel_request":
             for session in self.sessions.values():
                 session.mark_interrupted()
@@ -304,10 +347,10 @@ class TrafficState:
             return
         self.named.add(id)
         if entry.method in BRINGS_AN_OLD_ONE and entry.is_request:
-            session = self.sessions.setdefault(id, TrackedSession(id, entry.method))
-            session.how, session.opening = entry.method, entry
-            session.count_on()
+            session = self._tracked(id, entry.method)
+            session.open_again(entry)
             self.opened.add(id)
+            self.closed.discard(id)
         elif (known := self.sessions.get(id)) is None:
             return
         elif entry.method == "session/prompt" and entry.is_request:
@@ -315,10 +358,21 @@ class TrafficState:
         elif entry.method == "session/cancel":
             self._cancel(known, entry)
         elif entry.method in ("session/close", "session/delete"):
-            known.mark_interrupted()
+            known.note_close(entry)
+
+    def _tracked(self, id: str, how: str) -> TrackedSession:
+        """The session of that id; a new one where there is none."""
+        if id not in self.sessions:
+            from antiphon.traffic.state_v2 import StateSession
+
+            self.sessions[id] = (StateSession if self.speaks == SECOND else TrackedSession)(id, how)
+        return self.sessions[id]
+
+    def _capabilities(self, message: JsonObject, name: str) -> JsonObject:
+        return as_object(message.get("capabilities" if self.speaks == SECOND else name))
 
     def _cancel(self, session: TrackedSession, entry: Entry) -> None:
-        session.last_cancel = entry.number
+        session.note_cancel(entry)
         mine = {
             one.number
             for one in self.pairs.open
@@ -330,20 +384,28 @@ class TrafficState:
                 self._cancelled.append(turn)
 
     def _add_agent_message(self, entry: Entry) -> None:
-        session = self.session(entry)
+        session = self.session(entry) or self._early_session(entry)
         if session is not None and entry.method in ("session/request_permission", "elicitation/create"):
             session.note_activity()
         if entry.method == "session/update":
             update = as_object(entry.params.get("update"))
             if session is not None:
-                session.add_update(update)
+                session.add_update(update, entry)
             if update.get("sessionUpdate") == "subagent_update" and isinstance(update.get("sessionId"), str):
                 self.named.add(update["sessionId"])  # this is how the client learns of it
         elif entry.method == "session/request_permission" and session is not None:
-            session.name_call(as_object(entry.params.get("toolCall")), announced=False)
+            session.add_question(entry.params)
         elif entry.method == "terminal/release" and isinstance(id := entry.params.get("terminalId"), str):
             self.terminals.pop(id, None)
             self.released.add(id)
+
+    def _early_session(self, entry: Entry) -> TrackedSession | None:
+        """A session that is named before its answer, which version 2 allows while one is being made."""
+        id = as_text(entry.params.get("sessionId"))
+        if self.speaks != SECOND or id is None or id in self.closed:
+            return None
+        making = any(one.method in BRINGS_A_NEW_ONE and one.dir is Direction.C2A for one in self.pairs.open)
+        return self._tracked(id, "session/new") if making else None
 
     def _add_client_response(self, entry: Entry, asked: Entry) -> None:
         session = self.session(asked)
@@ -369,39 +431,46 @@ class TrafficState:
         elif asked.method in BRINGS_A_NEW_ONE and isinstance(id := result.get("sessionId"), str):
             self.named.add(id)
             self.opened.add(id)
-            self.sessions[id] = TrackedSession(id, asked.method, live=True)
-            self.sessions[id].take_settings(result)
+            self.closed.discard(id)
+            if self.speaks != SECOND:
+                self.sessions.pop(id, None)
+            made = self._tracked(id, asked.method)
+            made.live = True
+            made.take_settings(result)
         elif asked.method == "session/list":
             self.named.update(texts_in(result.get("sessions"), "sessionId"))
         elif session is not None:
-            self._add_session_result(session, asked, result, failed)
+            self._add_session_result(session, entry, asked, result, failed)
+        for known in self.sessions.values() if self.speaks == SECOND else ():
+            known.note_answered(asked)
         for turn in self._cancelled:
             turn.noticed = turn.noticed or (turn.cancelled is not None and turn.cancelled.number < asked.number)
 
     def _add_initialize_result(self, entry: Entry, asked: Entry, result: JsonObject) -> None:
         self.initialize, self.initialized = asked, entry
         self._offers.clear()
-        self.client = as_object(asked.params.get("clientCapabilities"))
-        self.agent = as_object(result.get("agentCapabilities"))
-        self.auth_methods = texts_in(result.get("authMethods"), "id")
+        self.client = self._capabilities(asked.params, "clientCapabilities")
+        self.agent = self._capabilities(result, "agentCapabilities")
+        self.auth_methods = texts_in(result.get("authMethods"), "methodId" if self.speaks == SECOND else "id")
         self.version = _version(result)
 
-    def _add_session_result(self, session: TrackedSession, asked: Entry, result: JsonObject, failed: bool) -> None:
+    def _add_session_result(
+        self, session: TrackedSession, entry: Entry, asked: Entry, result: JsonObject, failed: bool
+    ) -> None:
         if asked is session.opening:
-            session.opening = None
-            session.replayed = asked.method == "session/load"
-            session.take_settings(result)
+            session.take_opening(asked, result)
             session.live = session.live or not failed
             if not session.live:
                 del self.sessions[session.id]
                 self.opened.discard(session.id)
         elif asked.method == "session/prompt":
-            session.turns = [turn for turn in session.turns if turn.prompt is not asked]
+            session.end_prompt(asked, entry)
             self._cancelled = [turn for turn in self._cancelled if turn.prompt is not asked]
         elif asked.method == "session/set_config_option":
             session.take_settings(result)
         elif asked.method in ("session/close", "session/delete") and not failed:
             self.sessions.pop(session.id, None)
+            self.closed.add(session.id)
 
 
 def is_malformed(entry: Entry) -> bool:
@@ -424,6 +493,12 @@ def id_shown(message: JsonObject) -> str:
 
 def is_id(value: object) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _is_second(params: JsonObject) -> bool:
+    """Whether `initialize` is one of version 2: it asks for it, or in its form for one that there is not."""
+    version = _version(params)
+    return version == SECOND or (version != 1 and "info" in params)
 
 
 def _version(message: JsonObject) -> int | None:

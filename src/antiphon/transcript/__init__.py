@@ -6,4 +6,5 @@ Files in reading order:
     entries.py        the entries: messages, thoughts, tool calls, notices, compactions
     presentation.py   paths, diffs and calls as lines
     forms.py          forms as questions, one field at a time
+    fork_point.py     where a fork of a session is cut
 """

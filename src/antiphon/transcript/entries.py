@@ -8,6 +8,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, DecodeError, UnsetType, json, structs
 
+from antiphon.protocol.base import JsonObject
+from antiphon.protocol.extension import KEY, kept_in
 from antiphon.protocol.v1.content import Annotations, ContentBlock, TextBlock
 from antiphon.protocol.v1.tools import (
     ContentItem,
@@ -134,7 +136,7 @@ class CallEntry:
     """A tool call in its current state, whichever message it came from: an announcement, a patch, a permission request."""
 
     __slots__ = (
-        "announced", "content", "denied", "id", "key", "kind", "locations", "name", "raw_input", "raw_output", "status", "title",
+        "announced", "cancelled", "content", "denied", "denied_because", "id", "key", "kind", "locations", "name", "raw_input", "raw_output", "status", "title",
     )  # fmt: skip
 
     def __init__(self, key: int, id: str) -> None:
@@ -150,6 +152,10 @@ class CallEntry:
         self.raw_output: Any = UNSET
         self.denied = False
         """Whether the agent reports that the call failed because it was not allowed (`_meta.antiphon.denied`, as our own agent marks it)."""
+        self.denied_because = ""
+        """Why a policy denied it; empty if a person did."""
+        self.cancelled = False
+        """Whether an agent of version 2 reports that it was cancelled. In version 1 that is a failed call."""
         self.announced = False
         """Whether a `tool_call` came; before that we know the call from a patch or a question alone."""
 
@@ -217,12 +223,19 @@ class CallEntry:
                 raw_output = update.output
             else:
                 self.content = content
-        if update.meta and isinstance(ours := update.meta.get("antiphon"), dict) and ours.get("denied") is True:
-            self.denied = True
+        if update.meta:
+            self._take_meta(update.meta)
         if raw_input is not UNSET:
             self.raw_input = raw_input
         if raw_output is not UNSET:
             self.raw_output = raw_output
+
+    def _take_meta(self, meta: JsonObject) -> None:
+        if isinstance(ours := meta.get("antiphon"), dict) and ours.get("denied") is True:
+            self.denied = True
+            self.denied_because = why if isinstance(why := ours.get("why"), str) else self.denied_because
+        if KEY in meta and kept_in(meta).get("status") == "cancelled":
+            self.cancelled = True
 
 
 def _content_in(output: Any) -> list[ToolContent] | None:

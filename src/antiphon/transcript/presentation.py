@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -138,8 +138,8 @@ def describe_action(action: "Action") -> str:
 # --- engines of our own agent ------------------------------------------------------------------------------------------
 
 
-def engine_of(update: v1.Update) -> str | None:
-    """Return the engine that an update comes from, where several answer; None if the agent does not report it."""
+def engine_of(update: object) -> str | None:
+    """Return the engine that an update, a call or a question comes from, where several answer; None if the agent does not report it."""
     engine = antiphon_meta(getattr(update, "meta", None)).get("engine")
     return engine if isinstance(engine, str) and engine else None
 
@@ -149,7 +149,7 @@ def is_label(update: v1.Update) -> bool:
     return antiphon_meta(getattr(update, "meta", None)).get("label") is True
 
 
-def antiphon_meta(meta: dict[str, Any] | None) -> dict[str, Any]:
+def antiphon_meta(meta: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what our own agent adds to a message in `_meta`."""
     found = (meta or {}).get("antiphon")
     return found if isinstance(found, dict) else {}

@@ -105,6 +105,27 @@ class Transcript:
         self._current: _TextEntry = NO_MESSAGE  # where the next piece may go
         self._echo: tuple[Message, list[ContentBlock]] | None = None
 
+    @classmethod
+    def of(cls, entries: Sequence[Entry], settings: "Transcript | None" = None) -> "Transcript":
+        """A transcript that begins with entries of another one, which are final; its settings are those of `settings`."""
+        made = cls() if settings is None else settings._copied()
+        made.entries = list(entries)
+        made.dropped = entries[0].key if entries else 0
+        return made
+
+    def _copied(self) -> "Transcript":
+        made = Transcript(self.limit)
+        made.plan, made.plans, made.usage, made.mode, made.model = (
+            self.plan,
+            self.plans,
+            self.usage,
+            self.mode,
+            self.model,
+        )
+        made.commands, made.config_options = self.commands, self.config_options
+        made.title, made.updated_at = self.title, self.updated_at
+        return made
+
     def apply(self, update: "Update") -> Entry | None:
         """Take one update. Returns the entry to draw again, or `None` if it changed no entry (but perhaps the state)."""
         # The fast road: the next piece of plain text. Nearly every update of a turn is one.

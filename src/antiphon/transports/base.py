@@ -65,6 +65,11 @@ class Transport(ABC):
         """The loop this transport lives on: the one that ran when it was first used."""
         return asyncio.get_running_loop()
 
+    @property
+    def origin(self) -> "Transport":
+        """The transport that moves the bytes: this one, unless it stands on another."""
+        return self
+
     # For a connection.
 
     def attach(self, sink: Sink) -> None:

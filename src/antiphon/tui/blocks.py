@@ -5,103 +5,34 @@ Rule 2: a block is finished when no later text can change how it looks: at a bla
 Rule 3: no block grows without end. One that is too long is cut, a fence is closed and opened again, so that drawing the open one is cheap.
 """
 
-import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from antiphon.protocol import v1
 from antiphon.transcript.entries import CallEntry
-from antiphon.transcript.presentation import shown_path
+from antiphon.transcript.presentation import antiphon_meta, shown_path
+from antiphon.tui.output.diff import HangingText, bounded, file_texts, indented
+from antiphon.tui.output.links import file_link
 from antiphon.tui.painter import clean, exact, one_line, output_lines
 from antiphon.tui.terminals import TerminalTail
 
 __all__ = [
     "LONGEST",
     "MARKS",
+    "UNFOLD",
     "Block",
-    "DiffLines",
     "Splitter",
     "TailOf",
     "WordOf",
-    "bounded",
     "call_texts",
-    "change_of",
     "command_of",
     "content_word",
-    "diff_texts",
 ]
-
-# --- diffs -----------------------------------------------------------------------------------------------------------
-
-LARGEST: Final = 4_000
-"""Lines of a file beyond which its parts are not matched up: comparing takes time that grows with the square."""
-
-CONTEXT: Final = 2
-"""Unchanged lines shown around a change."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiffLines:
-    """The lines of a diff, and how many were added and removed."""
-
-    lines: tuple[str, ...]
-    """Each with ` `, `+`, `-` in front; `@` begins a part."""
-    added: int
-    removed: int
-
-
-def change_of(old: str | None, new: str) -> DiffLines:
-    """Compare two versions; no old one means that the file is new."""
-    before, after = exact(old or "").splitlines(), exact(new).splitlines()
-    lines = tuple(_compared(before, after))
-    added, removed = (sum(line.startswith(mark) for line in lines) for mark in "+-")
-    if not added and not removed and (old or "") != new:
-        lines = ("@ only the end of the last line differs, or the kind of line ends",)
-    return DiffLines(lines, added, removed)
-
-
-def _compared(before: list[str], after: list[str]) -> Iterator[str]:
-    if max(len(before), len(after)) > LARGEST:
-        yield from (f"-{line}" for line in before)
-        yield from (f"+{line}" for line in after)
-        return
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    for number, group in enumerate(matcher.get_grouped_opcodes(CONTEXT)):
-        if number or group[0][3]:  # nothing is left out before the first line of a file
-            yield f"@ line {group[0][3] + 1}"
-        for tag, i1, i2, j1, j2 in group:
-            if tag == "equal":
-                yield from (f" {line}" for line in before[i1:i2])
-                continue
-            yield from (f"-{line}" for line in before[i1:i2])
-            yield from (f"+{line}" for line in after[j1:j2])
-
-
-_STYLES: Final = {"+": "green", "-": "red", "@": "dim cyan", " ": "dim"}
-
-
-def diff_texts(change: DiffLines, most: int | None = None) -> list[Text]:
-    """Return a diff in colour, at most `most` lines of it."""
-    shown = [
-        Text(f"{line[0]} {line[1:]}" if line[0] != "@" else f"  {line[2:]}", _STYLES[line[0]]) for line in change.lines
-    ]
-    return bounded(shown, most)
-
-
-def bounded(texts: Sequence[Text], most: int | None, *, tail: bool = False) -> list[Text]:
-    """Return the first lines (or the last ones), and a line with the number of the others."""
-    if most is None or len(texts) <= most:
-        return list(texts)
-    kept, left = max(most - 1, 1), len(texts) - max(most - 1, 1)
-    more = Text(f"… {left} more {'line' if left == 1 else 'lines'}", "dim")
-    return [more, *texts[-kept:]] if tail else [*texts[:kept], more]
-
 
 # --- tool calls ------------------------------------------------------------------------------------------------------
 
@@ -114,11 +45,20 @@ OUTPUT_LINES: Final = 10
 TEXT_LINES: Final = 6
 """Lines of what else a call shows."""
 
+LOOKED_AT: Final = 16_000
+"""Characters of an output that are looked at for the lines in sight: it is drawn many times while it grows."""
+
+LINKED: Final = 8
+"""Paths of a call that can be clicked in its title."""
+
+UNFOLD: Final = " · Ctrl-O"
+"""Names the key that shows the lines which are left out."""
+
 MARKS: Final = {
     v1.ToolStatus.PENDING: ("○", "dim"),
-    v1.ToolStatus.IN_PROGRESS: ("◐", "yellow"),
-    v1.ToolStatus.COMPLETED: ("✓", "green"),
-    v1.ToolStatus.FAILED: ("✗", "red"),
+    v1.ToolStatus.IN_PROGRESS: ("◐", "warning"),
+    v1.ToolStatus.COMPLETED: ("✓", "done"),
+    v1.ToolStatus.FAILED: ("✗", "error"),
 }
 
 
@@ -130,58 +70,103 @@ WordOf: TypeAlias = Callable[[str], str]
 
 
 def call_texts(
-    call: CallEntry, cwd: str, tail_of: TailOf, spinner: str | None = None, failed: str = "failed"
+    call: CallEntry,
+    cwd: str,
+    tail_of: TailOf,
+    spinner: str | None = None,
+    failed: str = "failed",
+    *,
+    whole: bool = False,
 ) -> list[RenderableType]:
-    """Return the lines of a call: its title, and what it shows. `failed` is the word for a failed call."""
-    mark, style = MARKS[call.status.meaning]
-    if spinner is not None and call.status.meaning == v1.ToolStatus.IN_PROGRESS:
+    """Return the lines of a call: its title, and what it shows, folded or `whole`. `failed` is the word for a failed call."""
+    status = call.status.meaning
+    # An agent may report only later, or never, that a call was denied.
+    denied = status != v1.ToolStatus.COMPLETED and (call.denied or failed == "denied")
+    mark, style = MARKS[v1.ToolStatus.FAILED if denied else status]
+    if spinner is not None and status == v1.ToolStatus.IN_PROGRESS and not denied:
         mark = spinner
-    title = one_line(call.label)
-    head = Text.assemble((mark, style), " ", (title, "bold"), no_wrap=True, overflow="ellipsis")
-    if call.status.meaning == v1.ToolStatus.FAILED:
-        head.append(f"  {'denied' if call.denied else failed}", "red")
-    below: list[Text] = []
+    head = Text.assemble((mark, style), " ", no_wrap=True, overflow="ellipsis")
+    head.append_text(_title(call, cwd))
+    if denied or status == v1.ToolStatus.FAILED:
+        head.append(f"  {'denied' if denied else failed}", "error")
+    if denied:  # nothing happened, and the rest is for the model
+        why = [Text(one_line(call.denied_because), "dim")] if call.denied_because else []
+        return [head, *map(indented, why)]
+    below: list[HangingText | Text] = []
     command = command_of(call.raw_input)
-    if command is not None and one_line(command) not in title:
-        below += bounded([Text(f"$ {line}", "cyan") for line in exact(command).splitlines()], TEXT_LINES)
+    if command is not None and one_line(command) not in one_line(call.label):
+        lines = [Text(f"$ {line}", "markdown.code") for line in exact(command).splitlines()]
+        below += bounded(lines, None if whole else TEXT_LINES, hint=UNFOLD)
     for item in call.content:
-        below += _item_texts(item, call, cwd, tail_of)
-    return [head, *(Padding(text, (0, 0, 0, 2), expand=False) for text in below)]
+        below += _item_texts(item, call, cwd, tail_of, whole=whole)
+    return [head, *map(indented, below)]
 
 
-def _item_texts(item: v1.ToolContent, call: CallEntry, cwd: str, tail_of: TailOf) -> list[Text]:
+def _title(call: CallEntry, cwd: str) -> Text:
+    """Return the title of a call. A path in it can be clicked."""
+    title = Text(one_line(call.label), "tool")
+    for place in call.locations[:LINKED]:
+        for name in dict.fromkeys((exact(shown_path(place.path, cwd)), exact(place.path))):
+            if name and (at := title.plain.find(name)) >= 0:
+                title.stylize(file_link(place.path, cwd), at, at + len(name))
+                break
+    return title
+
+
+def _item_texts(
+    item: v1.ToolContent, call: CallEntry, cwd: str, tail_of: TailOf, *, whole: bool
+) -> list[HangingText | Text]:
     match item:
         case v1.Diff(path=path, new_text=new, old_text=old):
-            change = change_of(old, new)
-            counts = f"+{change.added} -{change.removed}" + ("" if old is not None else "  new")
-            head = Text.assemble(exact(shown_path(path, cwd)), ("  " + counts, "dim"))
-            return [head, *diff_texts(change, DIFF_LINES)]
+            return file_texts(path, old, new, cwd, None if whole else DIFF_LINES, hint=UNFOLD)
         case v1.TerminalItem(terminal_id=id):
-            return _terminal_texts(tail_of(id) or _tail_of_output(call.raw_output))
+            return _terminal_texts(tail_of(id) or _tail_of_output(call.raw_output), whole=whole)
+        case v1.ContentItem(meta=meta) if "question" in antiphon_meta(meta):
+            return []  # it was part of the question
         case v1.ContentItem(content=v1.TextBlock(text=text)):
-            lines = [Text(clean(line), "dim") for line in unfenced(text).strip("\n").splitlines()]
-            if call.kind.meaning == v1.ToolKind.EXECUTE:
-                return bounded(lines, OUTPUT_LINES, tail=True)
-            return bounded(lines, TEXT_LINES)
+            runs = call.kind.meaning == v1.ToolKind.EXECUTE
+            text = unfenced(text).strip("\n")
+            return _folded(text, OUTPUT_LINES if runs else TEXT_LINES, tail=runs, whole=whole, lines_of=_plain_lines)
         case v1.ContentItem(content=block):
             return [Text(content_word(block), "dim")]
         case _:
             return [Text(f"[{item.kind}]", "dim")]
 
 
-_FENCED: Final = re.compile(r"\s*(`{3,})[^\n`]*\n(.*?)\n?\1\s*", re.DOTALL)
+def _plain_lines(text: str) -> list[str]:
+    return [clean(line) for line in text.splitlines()]
+
+
+def _folded(
+    text: str, most: int, *, tail: bool, whole: bool, lines_of: Callable[[str], list[str]]
+) -> list[HangingText | Text]:
+    """Return a text as lines, all or the first or last ones. Of a long one only what may be in sight is looked at."""
+    beyond = 0
+    if not whole and len(text) > LOOKED_AT:
+        begin, end = (len(text) - LOOKED_AT, len(text)) if tail else (0, LOOKED_AT)
+        beyond = text.count("\n", 0, begin) if tail else text.count("\n", end)
+        text = text[begin:end]
+    lines = [Text(line, "dim") for line in lines_of(text)]
+    return list(lines) if whole else bounded(lines, most, tail=tail, hint=UNFOLD, beyond=beyond)
 
 
 def unfenced(text: str) -> str:
     """Return the content of a fence, if the text is one fence and nothing else."""
-    whole = _FENCED.fullmatch(text)
-    return whole[2] if whole is not None and whole[1] not in whole[2] else text
+    trimmed = text.strip()
+    fence = trimmed[: len(trimmed) - len(trimmed.lstrip("`"))]
+    first, _, rest = trimmed.partition("\n")
+    if len(fence) < 3 or "`" in first[len(fence) :] or not rest.endswith(fence):
+        return text
+    inner = rest[: -len(fence)]
+    return text if fence in inner or (inner and not inner.endswith("\n")) else inner.removesuffix("\n")
 
 
-def _terminal_texts(tail: TerminalTail | None) -> list[Text]:
+def _terminal_texts(tail: TerminalTail | None, *, whole: bool) -> list[HangingText | Text]:
     if tail is None:
         return []
-    texts = bounded([Text(line, "dim") for line in output_lines(tail.text)], OUTPUT_LINES, tail=True)
+    texts = _folded(tail.text, OUTPUT_LINES, tail=True, whole=whole, lines_of=output_lines)
+    if whole and tail.is_cut:
+        texts.insert(0, Text("… what came before is not kept", "dim"))
     return [*texts, Text(tail.ended, "dim italic")] if tail.ended else texts
 
 

@@ -22,32 +22,43 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from antiphon.client.agent import ConnectedAgent
-from antiphon.client.attachments import AttachmentError, prompt_blocks
+from antiphon.client.attachments import AttachmentError
 from antiphon.client.handlers import Elicitation, SignInHandler
 from antiphon.client.session import ClientSession
 from antiphon.client.terminals import Terminals
 from antiphon.client.updates import OnUpdate
-from antiphon.errors import AcpError, AuthRequired, Code, RequestRefused, sentence_and_hint
+from antiphon.errors import AcpError, AuthRequired, sentence_and_hint
 from antiphon.permission.gate import Ask, PermissionGate
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 from antiphon.tui import commands
 from antiphon.tui import status as state
-from antiphon.tui.input import ChatCompleter
+from antiphon.tui.display.notifications import Notifications
+from antiphon.tui.display.plain import PlainWindow
+from antiphon.tui.display.welcome import branch_of
+from antiphon.tui.line.actions import LineActions, unknown_command
+from antiphon.tui.line.completion import ChatCompleter
+from antiphon.tui.output.images import ImagePainter, image_protocol
+from antiphon.tui.output.unfold import OutputViewer
 from antiphon.tui.painter import Painter, clean, one_line
 from antiphon.tui.questions import ChatQuestions
 from antiphon.tui.screen import ChatScreen
+from antiphon.tui.sessions import ChatSessions
+from antiphon.tui.start import ChatStart, why_not_signed_in
 from antiphon.tui.terminals import WatchedTerminals
+from antiphon.tui.undo import ChatUndo
 from antiphon.tui.window import ChatWindow
 
 if TYPE_CHECKING:
     from antiphon.client.turn import ClientTurn
 
-__all__ = ["Begin", "Chat", "ChatFrontend", "Open", "Reopen", "StartedAgent"]
+__all__ = ["Begin", "Chat", "ChatFrontend", "Fork", "Open", "Reopen", "StartedAgent"]
 
 # --- what a chat needs to start agents -------------------------------------------------------------------------------
 
 Begin: TypeAlias = Callable[[OnUpdate], Awaitable[ClientSession]]
 Reopen: TypeAlias = Callable[[str, OnUpdate], Awaitable[ClientSession]]
+Fork: TypeAlias = Callable[[str, JsonObject, OnUpdate], Awaitable[ClientSession]]
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,12 @@ class StartedAgent:
     """Notes to show at the start."""
     command: list[str] = field(default_factory=list)
     """How to start its program again, to sign in there."""
+    fork: Fork | None = None
+    """Opens a copy of a session; None: only new ones."""
+    local: bool = True
+    """Whether it works on the files of this machine."""
+    in_use: Callable[[ClientSession], object] = lambda session: None
+    """Called with each session that the user goes to."""
 
 
 Open: TypeAlias = Callable[[ChatFrontend], AbstractAsyncContextManager[StartedAgent]]
@@ -86,6 +103,9 @@ _log = logging.getLogger(__name__)
 
 DRAW_INTERVAL: Final = 0.02
 """Seconds of updates in a row after which the window gets its turn: an agent may send faster than we draw."""
+
+BRANCH_INTERVAL: Final = 2.0
+"""Seconds after which the branch is read again."""
 
 DRAW_LIMIT: Final = 1.0
 """Seconds that the window may take to draw its last state when the chat ends."""
@@ -101,16 +121,47 @@ STOPPED: Final = {
 class Chat:
     """One chat in one terminal, with one agent, in one session at a time."""
 
-    def __init__(self, open_agent: Open, history: Path | None, cwd: str, *, colour: bool = True) -> None:
+    def __init__(
+        self,
+        open_agent: Open,
+        history: Path | None,
+        cwd: str,
+        *,
+        painter: Painter,
+        prompt: str = "",
+        notify: str = "auto",
+        keys: str = "emacs",
+        undo: bool = True,
+        images: str = "auto",
+        plain: bool = False,
+    ) -> None:
         self._open = open_agent
         self._terminals = WatchedTerminals()
         self._refused: set[str] = set()
-        self.screen = ChatScreen(Painter(80, colour=colour), self._terminals.tail, cwd, self._word_of)
+        self.screen = ChatScreen(painter, self._terminals.tail, cwd, self._word_of)
+        self.screen.images = ImagePainter(image_protocol(images))
+        self.modes = state.ChatModes(self)
         self.asking = ChatQuestions(
-            self.screen, lambda: self.window, lambda: self.opened.command if self.opened else []
+            self.screen,
+            lambda: self.window,
+            lambda: self.opened.command if self.opened else [],
+            self.modes,
+            self.send_next,
         )
-        completer = ChatCompleter(self._commands, lambda name: commands.values_of(self, name), lambda: self.screen.cwd)
-        self.window = ChatWindow(self.screen, self, completer, history)
+        self.actions = LineActions(self, None if history is None else history.parent / "pasted")
+        completer = ChatCompleter(
+            self._commands,
+            lambda name: commands.values_of(self, name),
+            lambda: self.screen.cwd,
+            lambda: self.actions.last.command if self.actions.last is not None else "",
+        )
+        self.notifications = Notifications(lambda codes: self.window.write(codes), notify, cwd)
+        kind = PlainWindow if plain else ChatWindow
+        self.window: ChatWindow = kind(self.screen, self, completer, history, keys=keys)
+        self.window.line.can_pick = not plain
+        self.viewer = OutputViewer(self.screen, lambda: self.window.rows, self.actions.page, self.window.refresh)
+        self.sessions = ChatSessions(self, self._enter, self._take_update)
+        self.undo = ChatUndo(self, keeps_files=undo)
         self.opened: StartedAgent | None = None
         self.listed: list[v1.SessionInfo] = []
         self.failure: AcpError | None = None
@@ -118,14 +169,17 @@ class Chat:
         """How to come back, once it is over."""
         self._session: ClientSession | None = None
         self._waiting: deque[str] = deque()
-        self._woken = asyncio.Event()
-        self._started = asyncio.Event()
-        self._left = asyncio.Event()
+        self._woken, self._started, self._left = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._turn: ClientTurn | None = None
         self._cancelling: asyncio.Task[v1.PromptResult] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._since: float | None = None
         self._about_to_leave = False
+        self._branch_at, self._branch_name = float("-inf"), ""
+        self.start = ChatStart(self)
+        if prompt:
+            self._waiting.append(prompt)
+            self._woken.set()
 
     # For the window and the commands.
 
@@ -175,10 +229,10 @@ class Chat:
     def status(self) -> Text:
         """The status line."""
         if self._about_to_leave:
-            return Text("Ctrl-C again to leave, or go on typing", "yellow")
+            return Text("Ctrl-C again to leave, or go on typing", "warning")
         seconds = None if self._since is None else int(time.monotonic() - self._since)
         doing = (
-            "waiting for you"
+            state.WAITING
             if self.window.panel is not None
             else "cancelling"
             if self._cancelling is not None
@@ -187,7 +241,19 @@ class Chat:
             else "starting"
         )
         name, gate = (self.opened.agent.name, self.opened.gate) if self.opened is not None else (None, None)
-        return state.status_text(name, self._session, gate, doing, seconds)
+        width = self.screen.painter.width
+        return state.status_text(name, self._session, gate, doing, seconds, self._branch(), width)
+
+    def _branch(self) -> str:
+        """The branch of the directory, read again from time to time: the agent may change it."""
+        if (now := time.monotonic()) > self._branch_at + BRANCH_INTERVAL:
+            self._branch_at, self._branch_name = now, branch_of(self.screen.cwd)
+        return self._branch_name
+
+    def send_next(self, text: str) -> None:
+        """Send a prompt when the turn is over, before those that are queued."""
+        self._waiting.appendleft(text)
+        self._woken.set()
 
     def note(self, things: Iterable[RenderableType] | str, kind: str = "note") -> None:
         """Show a line of our own in the chat."""
@@ -206,16 +272,21 @@ class Chat:
         for ending in (signal.SIGTERM, signal.SIGHUP):  # the terminal is to be left as it was found
             loop.add_signal_handler(ending, self.leave)
         loop.set_exception_handler(self._fault)
+        self._since = time.monotonic()
+        self.start.show_head()  # the first frame says where this is, and that it starts
         window = asyncio.create_task(self.window.run())
         work = asyncio.create_task(self._work())
         left = asyncio.create_task(self._left.wait())
         try:
             await asyncio.wait((window, work, left), return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self.start.close()
+            self.notifications.close()
             left.cancel()
             work.cancel()
             self.window.close()
             await asyncio.wait((window,), timeout=DRAW_LIMIT)
+            await self.undo.close()
             window.cancel()  # it was not begun, or another program has the terminal
             results = await asyncio.gather(window, work, return_exceptions=True)
         session = self._session
@@ -224,7 +295,7 @@ class Chat:
         for result in results:
             if isinstance(result, AcpError):
                 self.failure = result
-            elif isinstance(result, OSError) and result.errno == EIO:
+            elif isinstance(result, EOFError) or (isinstance(result, OSError) and result.errno == EIO):
                 _log.info("the terminal was closed: %s", result)
             elif isinstance(result, Exception):
                 raise result
@@ -245,15 +316,15 @@ class Chat:
             self._warn,
             self._refused,
         )
-        self._since = time.monotonic()
         async with self._open(attending) as opened:
             self.opened = opened
             about = opened.agent.meta.get("antiphon")
             self.screen.own_name = str(about.get("name", "")) if isinstance(about, dict) else ""
             await self._enter(await opened.first(self._take_update))
-            self._since = None
             if opened.hint:
                 self.note(opened.hint)
+            self._since = None
+            self.start.greet()
             while True:
                 await self._woken.wait()
                 self._woken.clear()
@@ -262,13 +333,19 @@ class Chat:
 
     async def _enter(self, session: "ClientSession") -> None:
         self._session = session
+        engines = state.answering(session, self.agent.name)
+        self.screen.titles = {engine.name: engine.title for engine in engines} if len(engines) > 1 else {}
         self._started.set()
+        if self.opened is not None:
+            self.opened.in_use(session)
+        self.undo.entered(session)
         self.screen.end_turn()  # what was replayed is final
         self.window.refresh()
 
     def _take_update(self, update: v1.Update) -> None:
         """Handle an update outside of a turn."""
         self.screen.apply(update)
+        self.start.renew()
         self.window.refresh()
 
     def _word_of(self, call_id: str) -> str:
@@ -278,19 +355,37 @@ class Chat:
         return "cancelled" if self._cancelling is not None else "failed"
 
     def _warn(self, sentence: str) -> None:
-        self.note([Text.assemble(("!", "yellow"), f" {clean(sentence)}")], "notice")
+        self.note([Text.assemble(("!", "warning"), f" {clean(sentence)}")], "notice")
 
     # What is typed.
 
     def submit(self, text: str) -> None:
         """Send a prompt or run a command, now or after the running turn."""
         self._about_to_leave = False
+        self.start.settle()
+        if self.actions.takes(text, self.screen.cwd):
+            return
         own = commands.find(text)
+        if own is not None and own.picks and text.strip() == f"/{own.name}" and self._session is not None:
+            self.run_task(self._pick(own))
+            return
         if own is not None and not own.waits:
-            self._run_task(self._do(own, text))
+            self.run_task(self._do(own, text))
             return
         self._waiting.append(text)
         self._woken.set()
+
+    async def _pick(self, own: commands.ChatCommand) -> None:
+        """Let the user pick what follows a command; if there is nothing to pick, the command says what there is."""
+        try:
+            await commands.prepare_values(self, own.name)
+        except AcpError as error:
+            self.show_error(error)
+            return
+        picks = self.window.panel is None and self.window.line.pick(f"/{own.name} ")
+        self.window.refresh()
+        if not picks:
+            await self._do(own, f"/{own.name}")
 
     def interrupt(self) -> None:
         """Handle Ctrl-C while no question is open."""
@@ -307,21 +402,23 @@ class Chat:
     def typed(self) -> None:
         """Note that the user typed: an earlier Ctrl-C does not count any more."""
         self._about_to_leave = False
+        self.notifications.pressed()
 
     def leave(self) -> None:
         """End the chat, in any state."""
         self._left.set()
         self.window.close()
 
-    def _give_back(self) -> None:
-        """Put queued prompts back on the input line after a cancelled turn."""
-        if self._waiting:
-            text = "\n".join([*self._waiting, *([self.window.input.text] if self.window.input.text else [])])
+    def _give_back(self, *prompts: str) -> None:
+        """Put prompts that were not answered back on the input line, and those that are queued."""
+        if prompts or self._waiting:
+            typed = [self.window.input.text] if self.window.input.text else []
+            text = "\n".join([*prompts, *self._waiting, *typed])
             self._waiting.clear()
-            self.window.input.text = text
-            self.window.input.cursor_position = len(text)
+            self.window.line.put(text)
 
-    def _run_task(self, work: Coroutine[None, None, None]) -> None:
+    def run_task(self, work: Coroutine[None, None, None]) -> None:
+        """Do something beside everything else."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -338,13 +435,20 @@ class Chat:
     async def _send_prompt(self, text: str) -> None:
         own = commands.find(text)
         self._since = time.monotonic()
+        self.start.settle()
+        self.notifications.working(text)
         try:
             if own is not None:
                 await self._do(own, text)
+            elif (unknown := unknown_command(text, lambda: list(commands.COMMANDS), self.session.commands)) is not None:
+                self.show_error(unknown)
+                if not self.window.input.text:
+                    self.window.line.put(text)
             else:
                 await self._play(text[1:] if text.startswith("//") else text)
         finally:
             self._since = None
+            self.notifications.turn_over(text if own is None and not self._waiting else "")
             self.window.refresh()
 
     async def _do(self, own: commands.ChatCommand, text: str) -> None:
@@ -355,58 +459,51 @@ class Chat:
                 await self._started.wait()  # as a prompt does; if the agent cannot be started, the chat ends
             await own.do(self, text.partition(" ")[2])
         except AcpError as error:
-            self._show_error(error)
+            self.show_error(error)
         self.window.refresh()
 
     async def _play(self, text: str) -> None:
         session = self.session
         try:
-            blocks = await asyncio.to_thread(
-                prompt_blocks,
-                text,
-                cwd=session.cwd,
-                takes=self.agent.capabilities.prompt_capabilities,
-                agent=self.agent.name,
-            )
+            takes = self.agent.capabilities.prompt_capabilities
+            blocks = await self.actions.blocks(text, session.cwd, takes, self.agent.name)
+            blocks = await self.undo.before(text, blocks)
             turn = session.prompt(blocks)
         except AcpError as error:
-            self._show_error(error)
+            self.show_error(error)
             if isinstance(error, AttachmentError) and not self.window.input.text:
-                self.window.input.text = text  # to be mended
-                self.window.input.cursor_position = len(text)
+                self._give_back(text)  # to be mended
             return
+        self.undo.sent()
         self.screen.show_prompt(text, blocks)
         self._turn = turn
         try:
             result = await self._follow(turn)
         except AcpError as error:
             self.screen.end_turn()
-            self._show_error(error)
             if isinstance(error, AuthRequired):
-                await self._sign_in()
+                await self._sign_in(error, text)
+            else:
+                self.show_error(error)
             return
         else:
             self.screen.catch_up(session.transcript)
             self.screen.end_turn()
         finally:
             self._turn = self._cancelling = None
+            await self.undo.after()
         word = STOPPED.get(result.stop_reason.meaning)
         if result.stop_reason.value == "tool_error":  # in no schema, but some agents send it
             word = "stopped: a tool failed"
         if word is not None:
-            self.note([Text(f"({word})", "yellow")])
+            self.note([Text(f"({word})", "warning")])
 
-    async def _sign_in(self) -> None:
-        """Sign in and send the prompt again: some agents ask for a login only then."""
-        method = await self.asking.login(self.agent.auth_methods)
-        if method is None:
-            return
-        try:
-            await self.agent.authenticate(method)
-        except AcpError as error:
-            self._show_error(error)
-        else:
-            self.note("You are signed in: send it again.")
+    async def _sign_in(self, error: AuthRequired, text: str) -> None:
+        """Let the user sign in, and give the prompt back: it was not answered."""
+        self.note([Text.assemble(("✗ ", "error"), f"{why_not_signed_in(error)}.")], "notice")
+        if await self.start.sign_in():
+            self.note("Enter sends your prompt again.")
+        self._give_back(text)
 
     async def _follow(self, turn: "ClientTurn") -> v1.PromptResult:
         """Show the updates of a turn. The end of a cancelled turn is read by `cancel`, and shown afterwards."""
@@ -422,43 +519,8 @@ class Chat:
         await self._terminals.look()
         return turn.result if self._cancelling is None else await self._cancelling
 
-    def _show_error(self, error: AcpError) -> None:
+    def show_error(self, error: AcpError) -> None:
+        """Show an error: what went wrong, and what to do about it."""
         sentence, hint = sentence_and_hint(error)
-        rows: list[RenderableType] = [Text.assemble(("✗ ", "red"), clean(sentence))]
+        rows: list[RenderableType] = [Text.assemble(("✗ ", "error"), clean(sentence))]
         self.note([*rows, Text(f"  {clean(hint)}", "dim")] if hint else rows, "notice")
-
-    # Sessions.
-
-    async def load(self, session_id: str) -> None:
-        """Open another session, and show its history."""
-        if self.opened is None:
-            return
-        history: list[v1.Update] = []  # kept until it is open; if it never is, nothing has changed here
-        is_open = False
-
-        def collect(update: v1.Update) -> None:
-            if is_open:
-                self._take_update(update)
-            else:
-                history.append(update)
-
-        try:
-            session = await self.opened.load(session_id, collect)
-        except RequestRefused as error:
-            if error.code != Code.RESOURCE_NOT_FOUND:
-                raise
-            raise AcpError(f"there is no session `{one_line(session_id)}`", hint="/sessions lists them") from error
-        is_open = True
-        self.screen.begin(session.cwd)
-        self.note(f"session {one_line(session_id)}")
-        for update in history:
-            self.screen.apply(update)
-        await self._enter(session)
-
-    async def begin_anew(self) -> None:
-        """Open a new session."""
-        if self.opened is not None:
-            session = await self.opened.new(self._take_update)
-            self.screen.begin(session.cwd)
-            await self._enter(session)
-            self.note("a new session")

@@ -3,6 +3,8 @@
 import base64
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from rich.console import RenderableType
@@ -14,11 +16,12 @@ from antiphon.client.launch import mode_in_force
 from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.transcript.entries import Message
-from antiphon.transcript.presentation import changes_of, shown_path
-from antiphon.tui.blocks import change_of, diff_texts
-from antiphon.tui.painter import exact, one_line
+from antiphon.transcript.presentation import changes_of
+from antiphon.tui.line.actions import unknown_command
+from antiphon.tui.output.diff import file_texts, indented
+from antiphon.tui.output.session_diff import change_texts
+from antiphon.tui.painter import one_line
 from antiphon.tui.status import (
-    PERMISSION_MODES,
     Offered,
     change_mode,
     models_of,
@@ -31,10 +34,10 @@ from antiphon.tui.status import (
 if TYPE_CHECKING:
     from antiphon.tui.chat import Chat
 
-__all__ = ["COMMANDS", "ChatCommand", "find", "values_of"]
+__all__ = ["COMMANDS", "ChatCommand", "find", "prepare_values", "values_of"]
 
-DIFF_LINES: Final = 400
-"""Lines of one file's change that `/diff` shows."""
+OUTPUTS: Final = 50
+"""Outputs that `/output` lists, the newest first."""
 
 SESSIONS: Final = 20
 """Sessions that `/sessions` lists, the newest first."""
@@ -43,14 +46,26 @@ NO_SCRIPTS: Final = "--no-scripts"
 """Leaves out the sessions that scripts made, as in `antiphon sessions --no-scripts`."""
 
 KEYS: Final = (
-    ("Enter", "send; Alt-Enter or Ctrl-J begins a new line"),
-    ("Tab", "complete a command or an @path"),
-    ("Up, Down", "what you typed before"),
-    ("Ctrl-C", "cancel what runs; on an empty line twice: leave"),
-    ("Ctrl-D", "leave"),
+    ("Enter, Alt-Enter", "send; begin a new line"),
+    ("@file, Tab", "attach a file; complete"),
+    ("Shift-Tab", "next mode: ask, edit, plan"),
+    ("!command, @!", "run it; hand on its output"),
+    ("Up, Down, Ctrl-R", "earlier input; search in it"),
+    ("Esc Esc", "go back to an earlier prompt"),
+    ("Ctrl-O", "the rest of the last output"),
+    ("Ctrl-G, Ctrl-V", "your editor; paste an image"),
+    ("Ctrl-C, Ctrl-D", "cancel what runs; leave"),
+    ("Ctrl-J, `\\` Enter", "begin a new line"),
     ("Ctrl-L", "clear the screen"),
     ("Ctrl-Z", "back to the shell, `fg` returns"),
 )
+
+
+FIRST_KEYS: Final = 9
+"""Keys that the first page of the help has."""
+
+COMMAND_ROWS: Final = 2
+"""Rows with commands of the agent on the first page of the help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +78,8 @@ class ChatCommand:
     do: "Callable[[Chat, str], Awaitable[None]]"
     waits: bool = False
     needs_session: bool = True
+    picks: bool = False
+    """Without anything behind it, the user picks what may follow from a list."""
 
 
 def find(text: str) -> ChatCommand | None:
@@ -77,38 +94,112 @@ def values_of(chat: "Chat", command: str) -> Iterator[tuple[str, str]]:
         return
     match command:
         case "mode":
-            known = {id: about for id, _, about in modes_of(chat.session)}
-            yield from ({mode.value: about for mode, about in PERMISSION_MODES.items()} | known).items()
+            known = modes_of(chat.session)
+            theirs = {id for id, _, _ in known}
+            ours = [each for each in permission_modes(chat.session, chat.gate) if each[0] not in theirs]
+            yield from _marked([*known, *ours])
         case "model":
-            yield from ((id, about) for id, _, about in models_of(chat.session))
+            yield from _marked(models_of(chat.session))
         case "set":
             for option in chat.session.config_options or ():
                 if isinstance(option, v1.ConfigBase):
                     yield option.id, option.description or option.name
         case "load":
             ids = shortened([info.session_id for info in chat.listed])
-            yield from ((ids[info.session_id], one_line(info.title or "")) for info in chat.listed)
+            yield from ((ids[info.session_id], _about_session(info)) for info in chat.listed)
         case _:
             return
 
 
+def _marked(offered: Offered) -> Iterator[tuple[str, str]]:
+    """Mark the one in force."""
+    yield from ((id, f"▸ {about}" if current else about) for id, current, about in offered)
+
+
+def _about_session(info: v1.SessionInfo) -> str:
+    return f"{_local_time(info.updated_at or '')}  {one_line(info.title or '') or '-'}{'  script' if is_script(info) else ''}"
+
+
+def _local_time(stored: str) -> str:
+    """Return a time of the protocol, which has a zone, as the user's clock shows it."""
+    try:
+        return f"{datetime.fromisoformat(stored).astimezone():%Y-%m-%d %H:%M}"
+    except ValueError:
+        return stored[:16].replace("T", " ")
+
+
+async def prepare_values(chat: "Chat", command: str) -> None:
+    """Ask the agent for the values of a command that are not known yet."""
+    if command == "load":
+        chat.listed = await _sessions(chat)
+
+
 async def show_help(chat: "Chat", rest: str) -> None:
-    """Show the keys, the commands of the chat and those of the agent."""
-    rows: list[RenderableType] = [Text("Keys", "bold")]
-    rows += [_row(key, about) for key, about in KEYS]
-    rows += [
-        Text(),
-        Text("Commands", "bold"),
-        *(_row(f"/{own.name} {own.usage}".strip(), own.about) for own in COMMANDS.values()),
+    """Show the most important of everything on one screen, or one subject: keys, commands, those of the agent, one command."""
+    word = rest.strip().lstrip("/")
+    theirs = list(chat.session.commands or ())
+    ours = [(f"/{own.name} {own.usage}".strip(), own.about) for own in COMMANDS.values()]
+    hints = [
+        (one_line(f"{'//' if each.name in COMMANDS else '/'}{each.name}{_hint(each)}"), one_line(each.description))
+        for each in theirs
     ]
-    theirs = chat.session.commands
+    match word:
+        case "":
+            names = [each.name for each in theirs]
+            chat.note(_overview(chat.agent.name, names, chat.screen.painter.width))
+        case "keys":
+            chat.note([Text("Keys", "bold"), *(_row(*key) for key in KEYS)])
+        case "commands":
+            chat.note([Text("Commands", "bold"), *(_row(*row) for row in ours)])
+        case "agent":
+            title = Text(f"Commands of {one_line(chat.agent.name)}", "bold")
+            chat.note([title, *(_row(*row) for row in hints)] if hints else "This agent has no commands.")
+        case _:
+            found = [row for row in (*ours, *hints) if row[0].split()[0].lstrip("/") == word]
+            if not found and (unknown := unknown_command(f"/{word}", lambda: list(COMMANDS), theirs)) is not None:
+                raise unknown
+            chat.note([_row(*row) for row in found])
+
+
+def _overview(agent: str, theirs: list[str], width: int) -> list[RenderableType]:
+    """Return the help on one screen, also of 24 lines and 50 columns."""
+    rows: list[RenderableType] = [Text("Keys", "bold"), *(_short_row(*key) for key in KEYS[:FIRST_KEYS]), Text()]
+    rows += [Text("Commands", "bold"), Padding(Text("  ".join(f"/{name}" for name in COMMANDS), "key"), (0, 0, 0, 2))]
     if theirs:
-        rows += [Text(), Text(f"Commands of {chat.agent.name}", "bold")]
-        for command in theirs:
-            slash = "//" if command.name in COMMANDS else "/"
-            hint = f" {command.input.hint}" if command.input is not None else ""
-            rows.append(_row(one_line(f"{slash}{command.name}{hint}"), one_line(command.description)))
-    chat.note(rows)
+        rows.append(Text(f"Commands of {one_line(agent)}", "bold"))
+        rows += _name_rows([f"{'//' if name in COMMANDS else '/'}{one_line(name)}" for name in theirs], width - 2)
+    subjects = [Text(word, "key") for word in ("/help keys", "commands", "agent", "NAME")]
+    rows += [Text(), Text(", ").join(subjects).append(": more about it")]
+    return rows
+
+
+def _name_rows(names: list[str], width: int) -> list[Text]:
+    """Return as many names as fit into a few rows, and how many there are besides."""
+    more = f"… {len(names)} more"
+    rows = [Text("  ", no_wrap=True, overflow="ellipsis")]
+    for number, name in enumerate(names):
+        is_last = len(rows) == COMMAND_ROWS
+        room = width - (len(more) + 2 if is_last and number + 1 < len(names) else 0)
+        if rows[-1].cell_len + len(name) > room:
+            if is_last:
+                rows[-1].append(f"… {len(names) - number} more", "dim")
+                break
+            rows.append(Text("  ", no_wrap=True, overflow="ellipsis"))
+        rows[-1].append(f"{name}  ", "key")
+    return rows
+
+
+def _short_row(left: str, right: str) -> Text:
+    return Text.assemble("  ", (f"{left:<16}", "key"), "  ", right, no_wrap=True, overflow="ellipsis")
+
+
+def _hint(command: v1.Command) -> str:
+    return f" {command.input.hint}" if command.input is not None else ""
+
+
+async def login(chat: "Chat", rest: str) -> None:
+    """Sign in."""
+    await chat.start.sign_in("Sign in")
 
 
 def _row(left: str, right: str) -> RenderableType:
@@ -189,12 +280,12 @@ async def list_sessions(chat: "Chat", rest: str) -> None:
     rows: list[RenderableType] = [Text("Sessions of this directory", "bold")]
     for number, info in enumerate(chat.listed, 1):
         mark = "▸" if info.session_id == chat.session.id else " "
-        when = (info.updated_at or "")[:16].replace("T", " ")
-        made = ("  script", "yellow") if is_script(info) else ""
+        when = _local_time(info.updated_at or "")
+        made = ("  script", "warning") if is_script(info) else ""
         rows.append(
             Text.assemble(
                 f"{mark}{number:>3}  ",
-                (f"{one_line(ids[info.session_id])}  ", "cyan"),
+                (f"{one_line(ids[info.session_id])}  ", "key"),
                 (f"{when:<16}  ", "dim"),
                 one_line(info.title or "") or "-",
                 made,
@@ -228,12 +319,12 @@ async def load_session(chat: "Chat", rest: str) -> None:
     if _is_number(word):
         chat.listed = chat.listed or await _sessions(chat)
         if 0 < int(word) <= len(chat.listed):
-            await chat.load(chat.listed[int(word) - 1].session_id)
+            await chat.sessions.load(chat.listed[int(word) - 1].session_id)
             return
     found = await find_session(chat.agent, word, chat.session.cwd)
     if found is None and _is_number(word):
         raise AcpError(f"there is no session `{word}`", hint="/sessions lists them")
-    await chat.load(word if found is None else found.session_id)
+    await chat.sessions.load(word if found is None else found.session_id)
 
 
 def _is_number(word: str) -> bool:
@@ -243,19 +334,50 @@ def _is_number(word: str) -> bool:
 
 async def new_session(chat: "Chat", rest: str) -> None:
     """Open a new session."""
-    await chat.begin_anew()
+    await chat.sessions.begin_anew()
+
+
+async def undo(chat: "Chat", rest: str) -> None:
+    """Go back to before an earlier prompt, with the files."""
+    await chat.undo.undo(rest)
+
+
+async def redo(chat: "Chat", rest: str) -> None:
+    """Take the last undo back."""
+    await chat.undo.redo()
 
 
 async def show_diff(chat: "Chat", rest: str) -> None:
-    """Show all changes of this session."""
-    changes = changes_of(chat.session.transcript)
-    rows: list[RenderableType] = []
-    for change in changes:
-        compared = change_of(change.old, change.new)
-        counts = f"+{compared.added} -{compared.removed}" + ("  new" if change.old is None else "")
-        rows.append(Text.assemble((exact(shown_path(change.path, chat.session.cwd)), "bold"), f"  {counts}"))
-        rows += [Padding(text, (0, 0, 0, 2), expand=False) for text in diff_texts(compared, DIFF_LINES)]
-    chat.note(rows or "The agent has reported no changes in this session.")
+    """Show all changes of this session, in the pager if they are longer than the screen.
+
+    Where files are not looked at, those that the agent reported are shown.
+    """
+    seen = await chat.undo.changes()
+    rows: list[RenderableType] = change_texts(seen or (), chat.session.cwd)
+    for change in changes_of(chat.session.transcript) if seen is None else ():
+        head, *lines = file_texts(change.path, change.old, change.new, chat.session.cwd, style="bold")
+        rows += [head, *map(indented, lines)]
+    if rows:
+        chat.viewer.show(rows)
+    else:
+        chat.note(f"{'The agent has reported' if seen is None else 'There are'} no changes in this session.")
+
+
+async def show_output(chat: "Chat", rest: str) -> None:
+    """List what is shown in part, the newest first, or show one of it whole."""
+    outputs = list(islice(chat.viewer.folded(), OUTPUTS))
+    number = rest.strip()
+    if not number:
+        rows: list[RenderableType] = [
+            Text.assemble(f"{place:>3}  ", output.title, no_wrap=True, overflow="ellipsis")
+            for place, output in enumerate(outputs, 1)
+        ]
+        hint = Text("/output NUMBER shows it whole, Ctrl-O the newest.", "dim")
+        chat.note([Text("Folded, the newest first", "bold"), *rows, hint] if rows else "Nothing is folded.")
+    elif number.isascii() and number.isdigit() and 0 < int(number) <= len(outputs):
+        chat.viewer.show(outputs[int(number) - 1].whole())
+    else:
+        raise AcpError(f"there is no folded output `{one_line(number)}`", hint="/output lists them")
 
 
 async def show_usage(chat: "Chat", rest: str) -> None:
@@ -316,16 +438,20 @@ def _one_of(word: str, ids: list[str], what: str) -> str:
 COMMANDS: Final = {
     own.name: own
     for own in (
-        ChatCommand("help", "", "keys and commands", show_help),
-        ChatCommand("mode", "[ID]", "show the modes, or change", set_mode),
-        ChatCommand("model", "[ID]", "show the models, or change", set_model),
+        ChatCommand("help", "[SUBJECT]", "keys and commands", show_help),
+        ChatCommand("mode", "[ID]", "pick a mode, or change to one", set_mode, picks=True),
+        ChatCommand("model", "[ID]", "pick a model, or change to one", set_model, picks=True),
         ChatCommand("set", "[KEY [VALUE]]", "show the settings, or change one", set_option),
         ChatCommand("sessions", f"[{NO_SCRIPTS}]", "the sessions of this directory", list_sessions),
-        ChatCommand("load", "[NUMBER|ID]", "go to another session", load_session, waits=True),
+        ChatCommand("load", "[NUMBER|ID]", "go to another session", load_session, waits=True, picks=True),
         ChatCommand("new", "", "begin a new session", new_session, waits=True),
+        ChatCommand("undo", "[N]", "go back to an earlier prompt, files too", undo, waits=True),
+        ChatCommand("redo", "", "take the last undo back", redo, waits=True),
         ChatCommand("diff", "", "all changes of this session", show_diff),
+        ChatCommand("output", "[NUMBER]", "what is shown in part, or one of it whole", show_output),
         ChatCommand("usage", "", "how full the context is", show_usage),
         ChatCommand("copy", "", "copy the agent's last message", copy),
+        ChatCommand("login", "", "sign in", login),
         ChatCommand("clear", "", "clear the screen", clear, needs_session=False),
         ChatCommand("exit", "", "leave", leave, needs_session=False),
     )

@@ -9,15 +9,16 @@ from rich.text import Text
 
 from antiphon.protocol import v1
 from antiphon.protocol.v1.elicitation import ContentValue
+from antiphon.transcript.presentation import antiphon_meta
 from antiphon.tui.painter import Painter, clean, exact, one_line
-from antiphon.tui.panels import Leaving, fit, keys_text
+from antiphon.tui.panels import Leaving, fit, key_lines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from antiphon.client.handlers import Elicited
 
-__all__ = ["FieldProblem", "FormPanel", "default_of", "read_field"]
+__all__ = ["FieldProblem", "FormPanel", "default_of", "read_field", "with_own_words"]
 
 YES: Final = frozenset({"y", "yes", "true", "on", "1"})
 NO: Final = frozenset({"n", "no", "false", "off", "0"})
@@ -57,7 +58,7 @@ def read_field(field: v1.Property, text: str) -> ContentValue:
     """Return the typed text as a value of the field.
 
     Raises:
-        Wrong: it is not one that the field takes.
+        FieldProblem: it is not one that the field takes.
     """
     match field:
         case v1.BooleanProperty():
@@ -135,8 +136,51 @@ def _searches(pattern: str, text: str) -> bool | None:
         return None
 
 
+_WITH_NOTE: Final = re.compile(r"(\d{1,2})\s*:\s*(\S.*)", re.DOTALL)
+
+
+def with_own_words(field: v1.Property, text: str) -> tuple[str | list[str], str]:
+    """Return what was chosen and the words beside it, for a field of choices that takes both.
+
+    Raises:
+        FieldProblem: it is a number that means nothing.
+    """
+    if noted := _WITH_NOTE.fullmatch(text):
+        chosen = read_field(field, noted[1])
+        return chosen if isinstance(chosen, list) else str(chosen), noted[2]
+    if isinstance(field, v1.MultiSelectProperty):
+        numbers = re.fullmatch(r"[\d,\s]+", text)
+        picked, own = list[str](), list[str]()
+        for part in re.split(r"[,\s]+" if numbers else ",", text):
+            try:
+                picked += [_one(choices_of(field), part)] if part.strip() else []
+            except FieldProblem:
+                if numbers:
+                    raise
+                own.append(part.strip())
+        return list(dict.fromkeys(picked)), ", ".join(own)
+    try:
+        return str(read_field(field, text)), ""
+    except FieldProblem:
+        if text.isdigit():
+            raise
+        return "", text
+
+
+def _others(form: v1.Form) -> dict[str, str]:
+    """Return the fields of choices that have a field for the user's own words beside them, and the names of those."""
+    marked = {
+        str(antiphon_meta(getattr(field, "meta", None)).get("other", "")): name
+        for name, field in form.properties.items()
+    }
+    return {name: marked[name] for name, field in form.properties.items() if name in marked and choices_of(field)}
+
+
 class FormPanel:
     """A form, field by field. Enter takes the default, Esc declines, Ctrl-C cancels."""
+
+    half_screen = False
+    prefill = ""
 
     def __init__(self, message: str, form: v1.Form) -> None:
         self.done = False
@@ -144,7 +188,8 @@ class FormPanel:
         self.values: dict[str, ContentValue] = {}
         self._message = message
         self._form = form
-        self._names = list(form.properties)
+        self._others = _others(form)
+        self._names = [name for name in form.properties if name not in self._others.values()]
         self._place = 0
         self._wrong = ""
 
@@ -164,7 +209,7 @@ class FormPanel:
 
     def lines(self, painter: Painter, height: int) -> list[str]:
         """Return the question, the answers so far, and the field."""
-        above: list[RenderableType] = [Text(clean(self._message), "bold yellow")]
+        above: list[RenderableType] = [Text(clean(self._message), "question")]
         if self._form.title and self._place == 0:
             above.append(Text(one_line(self._form.title), "dim"))
         body: list[RenderableType] = []
@@ -174,15 +219,20 @@ class FormPanel:
         for number, (_, name, description) in enumerate(choices_of(field) if field is not None else (), 1):
             body.append(
                 Text.assemble(
-                    (f" {number} ", "reverse"),
+                    (f" {number} ", "key"),
                     f" {one_line(name)}",
                     (f"  {one_line(description)}" if description else "", "dim"),
                 )
             )
-        below: list[RenderableType] = [Text(f"✗ {self._wrong}", "red")] if self._wrong else []
-        count = f"{self._place + 1} of {len(self._names)}" if self._names else ""
-        hint = keys_text([("enter", "next"), ("esc", "decline")])
-        return fit(painter, above, painter.all(body), [*below, Text.assemble((f"{count}   ", "dim"), hint)], height)[0]
+        if self._place < len(self._names) and self._names[self._place] in self._others:
+            several = "numbers" if isinstance(field, v1.MultiSelectProperty) else "a number"
+            body.append(Text(f"Type {several}, your own answer, or 1: and a note.", "dim"))
+        below: list[RenderableType] = [Text(f"✗ {self._wrong}", "error")] if self._wrong else []
+        count = f"{self._place + 1} of {len(self._names)}   " if len(self._names) > 1 else ""
+        ends = self._place + 1 >= len(self._names)
+        keys = key_lines([("enter", "send" if ends else "next"), ("esc", "decline")], painter.width - len(count))
+        keys[0] = Text.assemble((count, "dim"), keys[0])
+        return fit(painter, above, painter.all(body), [*below, *keys], height)[0]
 
     @property
     def due(self) -> float | None:
@@ -202,7 +252,9 @@ class FormPanel:
             return
         name = self._names[self._place]
         try:
-            if text.strip():
+            if text.strip() and name in self._others:
+                self._choose_or_say(name, field, text.strip())
+            elif text.strip():
                 self.values[name] = read_field(field, text)
             elif (default := default_of(field)) is not None:
                 self.values[name] = default
@@ -216,6 +268,14 @@ class FormPanel:
         if self._place >= len(self._names):
             self._finish()
 
+    def _choose_or_say(self, name: str, field: v1.Property, text: str) -> None:
+        """Take choices, an answer in the user's own words, or a choice with a note."""
+        chosen, own = with_own_words(field, text)
+        if chosen:
+            self.values[name] = chosen
+        if own:
+            self.values[self._others[name]] = own
+
     def _confirm(self, text: str) -> None:
         """Take the answer to a form without fields: yes or no."""
         word = text.strip().lower()
@@ -225,6 +285,20 @@ class FormPanel:
             self.leave("escape")
         else:
             self._wrong = "answer y or n"
+
+    def answered(self) -> list[str]:
+        """Return the fields that have a value, by their titles, with the names of what was chosen."""
+        lines: dict[str, str] = {}
+        beside = {other: name for name, other in self._others.items()}
+        for name, value in self.values.items():
+            main = beside.get(name, name)
+            field = self._form.properties[main]
+            names = {chosen: shown for chosen, shown, _ in choices_of(field)}
+            values = value if isinstance(value, list) else [value]
+            words = ", ".join(exact(names.get(str(each), _shown(each))) for each in values)
+            title = one_line(getattr(field, "title", None) or main)
+            lines[main] = f"{lines[main]}, {words}" if main in lines else f"{title}: {words}"
+        return list(lines.values())
 
     def leave(self, how: Leaving) -> None:
         """Esc declines, Ctrl-C cancels."""

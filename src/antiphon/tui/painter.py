@@ -5,21 +5,21 @@ Colour adds no information: without it every line reads the same.
 
 import io
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markdown import CodeBlock, Heading, HorizontalRule, Markdown
-from rich.rule import Rule
+from rich.color import Color
+from rich.console import Console, RenderableType
 from rich.segment import Segment, SegmentLines
-from rich.syntax import Syntax
+from rich.style import Style
 from rich.text import Text
 from rich.theme import Theme
 
 from antiphon import text as texts
 from antiphon.text import prose
 from antiphon.transcript.presentation import written_lines
+from antiphon.tui.display.theme import STYLES
+from antiphon.tui.output.markdown import ChatMarkdown
 
 __all__ = ["Painter", "clean", "exact", "one_line", "output_lines"]
 
@@ -60,13 +60,16 @@ def _unmixed(text: str) -> str:
 NARROWEST: Final = 20
 """Columns below which nothing is laid out any more: the terminal wraps as it likes."""
 
+WIDEST: Final = 1 << 20
+"""Columns of a line that is not to be wrapped."""
+
 _THEME: Final = Theme(
     {
+        **STYLES,
         "markdown.h1": "bold underline",
         "markdown.h2": "bold",
         "markdown.h3": "bold italic",
         "markdown.h4": "italic",
-        "markdown.code": "cyan",
         "markdown.code_block": "none",
         "markdown.block_quote": "italic",
         "markdown.link": "underline",
@@ -74,65 +77,31 @@ _THEME: Final = Theme(
         "markdown.item.bullet": "bold",
         "markdown.item.number": "bold",
         "markdown.hr": "dim",
+        "diff.same": "dim",
+        "diff.part": "dim cyan",
+        "diff.number": "dim",
+        "diff.added.word": "bold underline",
+        "diff.removed.word": "bold underline",
     }
 )
-
-_PARSER: Final = MarkdownIt("commonmark", {"html": False}).enable("strikethrough").enable("table")
-"""Without HTML: rich would leave out what it cannot draw, and nothing is to be left out."""
-
-
-class _Heading(Heading):
-    """A heading at the left."""
-
-    LEVEL_ALIGN = {}  # noqa: RUF012
-
-
-class _Code(CodeBlock):
-    """Code indented by two columns, without a frame, so that it can be selected with the mouse."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        code = str(self.text).rstrip()
-        theme = "ansi_dark" if console.color_system and not console.no_color else "bw"
-        yield Syntax(code, self.lexer_name, theme=theme, word_wrap=True, padding=(0, 2), background_color="default")
-
-
-class _Rule(HorizontalRule):
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Rule(style="markdown.hr", characters="─")
-
-
-class _Markdown(Markdown):
-    elements = {  # noqa: RUF012
-        **Markdown.elements,
-        "heading_open": _Heading,
-        "fence": _Code,
-        "code_block": _Code,
-        "hr": _Rule,
-    }
-
-    def __init__(self, text: str) -> None:
-        super().__init__("", hyperlinks=False)
-        self.parsed = [_as_written(token) for token in _PARSER.parse(text)]
-
-
-def _as_written(token: Token) -> Token:
-    """Keep the agent's line ends, and show an address that is its own text once."""
-    kept: list[Token] = []
-    for child in token.children or ():
-        if child.type == "softbreak":
-            child.type = "hardbreak"
-        if child.type not in ("link_open", "link_close") or child.markup != "autolink":
-            kept.append(child)
-    if token.children:
-        token.children = kept
-    return token
 
 
 class Painter:
     """Renders text for one terminal, whose width may change at any time."""
 
-    def __init__(self, width: int, environment: Mapping[str, str] | None = None, *, colour: bool = True) -> None:
+    def __init__(
+        self,
+        width: int,
+        environment: Mapping[str, str] | None = None,
+        *,
+        colour: bool = True,
+        styles: Mapping[str, str] | None = None,
+        light: bool = False,
+    ) -> None:
         self._environment = environment
+        self._styles = styles
+        self._light = light
+        self._theme = Theme({**_THEME.styles, **(styles or {})})
         self._colour = colour
         self._width = 0
         self.width = width
@@ -149,7 +118,7 @@ class Painter:
             self._width = width
             self._console = Console(
                 file=io.StringIO(), force_terminal=True, color_system="auto" if self._colour else None, width=width,
-                height=100, no_color=not self._colour, highlight=False, markup=False, emoji=False, theme=_THEME,
+                height=100, no_color=not self._colour, highlight=False, markup=False, emoji=False, theme=self._theme,
                 legacy_windows=False, _environ=self._environment,
             )  # fmt: skip
 
@@ -157,6 +126,8 @@ class Painter:
         """Return the lines of a renderable, in colour, none wider than the terminal."""
         options = self._console.options.update_width(max(self._width - indent, NARROWEST))
         lines = [_without_trailing(line) for line in self._console.render_lines(thing, options, pad=False)]
+        if self._light:
+            lines = [[Segment(text, _darker(style), control) for text, style, control in line] for line in lines]
         with self._console.capture() as captured:
             self._console.print(SegmentLines(lines, new_lines=True), end="", soft_wrap=True)
         return [" " * indent + line if line else "" for line in captured.get().split("\n")[:-1]]
@@ -165,14 +136,36 @@ class Painter:
         """Return the lines of several renderables."""
         return [line for thing in things for line in self.paint(thing)]
 
-    def markdown(self, text: str) -> list[str]:
-        """Return the lines of Markdown. What would be invisible, such as a link definition, is shown as source."""
-        lines = self.paint(_Markdown(clean(text)))
+    def unwrapped(self, things: Iterable[RenderableType]) -> list[str]:
+        """Return the lines of several renderables however long they are: a pager wraps them itself."""
+        return Painter(WIDEST, self._environment, colour=self._colour, styles=self._styles, light=self._light).all(
+            things
+        )
+
+    def markdown(self, text: str, cwd: str = "") -> list[str]:
+        """Return the lines of Markdown. What would be invisible, such as a link definition, is shown as source.
+
+        With `cwd`, paths of files there can be clicked.
+        """
+        lines = self.paint(ChatMarkdown(clean(text), cwd))
         while lines and not lines[0].strip():
             del lines[0]
         while lines and not lines[-1].strip():
             del lines[-1]
         return lines or (self.paint(Text(clean(text).strip())) if text.strip() else [])
+
+
+BRIGHT: Final = range(9, 16)
+"""The numbers of the terminal's bright colours, which highlighted code has: on a light background they are hard to read."""
+
+
+@lru_cache(maxsize=512)
+def _darker(style: Style | None) -> Style | None:
+    """Return a style with the ordinary colour in place of a bright one."""
+    number = style.color.number if style is not None and style.color is not None else None
+    if style is None or number is None or number not in BRIGHT:
+        return style
+    return style + Style(color=Color.from_ansi(number - 8))
 
 
 def _without_trailing(line: list[Segment]) -> list[Segment]:

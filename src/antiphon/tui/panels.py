@@ -13,7 +13,7 @@ from rich.text import Text
 
 from antiphon.tui.painter import Painter, clean, exact, one_line
 
-__all__ = ["ALONE", "CommandPanel", "Leaving", "MenuPanel", "PagePanel", "Panel", "keys_text"]
+__all__ = ["ALONE", "CommandPanel", "Leaving", "MenuPanel", "PagePanel", "Panel", "key_lines"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -27,6 +27,9 @@ PAUSE: Final = 0.6
 ALONE: Final = 0.4
 """Seconds before and behind a key that means yes in which no other key may come. Letters of words come faster, answers do not."""
 
+SEPARATOR: Final = " · "
+"""Between two keys of a row."""
+
 SHORTEST: Final = 3
 """Lines of what is asked about that are shown however small the terminal is."""
 
@@ -35,6 +38,12 @@ class Panel(Protocol):
     """A question to the user."""
 
     done: bool
+    half_screen: bool
+    """Whether it may take no more than half of the screen."""
+
+    @property
+    def prefill(self) -> str:
+        """What stands on the input line before anything is typed."""
 
     @property
     def typed(self) -> str | None:
@@ -63,6 +72,8 @@ class Panel(Protocol):
 class KeyPanel(Generic[T]):
     """A question that is answered by single keys."""
 
+    half_screen = False
+
     def __init__(self, if_left: T) -> None:
         self.done = False
         self.answer = if_left
@@ -74,6 +85,11 @@ class KeyPanel(Generic[T]):
     def typed(self) -> str | None:
         """Nothing: there is no input line."""
         return None
+
+    @property
+    def prefill(self) -> str:
+        """Nothing: there is no input line."""
+        return ""
 
     # What a subclass fills in.
 
@@ -128,18 +144,23 @@ class KeyPanel(Generic[T]):
         self.done = True
 
 
-def keys_text(keys: Sequence[tuple[str, str]]) -> Text:
-    """Return the keys and what they do: `y yes   n no`."""
-    text = Text()
+def key_lines(keys: Sequence[tuple[str, str]], width: int) -> list[Text]:
+    """Return keys and what they mean in a row that draws no attention, `y once · n no`; in several where it is narrow.
+
+    A row ends between two keys, so that no key stands apart from its meaning.
+    """
+    rows: list[Text] = []
     for key, meaning in keys:
-        text.append("   " if text else "")
-        text.append(f" {key} ", "reverse")
-        text.append(f" {meaning}")
-    return text
+        each = Text.assemble((key, "key"), f" {meaning}")
+        if rows and rows[-1].cell_len + len(SEPARATOR) + each.cell_len <= width:
+            rows[-1].append(SEPARATOR).append_text(each)
+        else:
+            rows.append(each)
+    return rows
 
 
 def fit(
-    painter: Painter, above: list[RenderableType], body: list[str], below: list[RenderableType], height: int
+    painter: Painter, above: Sequence[RenderableType], body: list[str], below: Sequence[RenderableType], height: int
 ) -> tuple[list[str], int]:
     """Return a panel with its middle cut to fit, and the number of hidden lines."""
     top, bottom = painter.all(above), painter.all(below)
@@ -165,14 +186,14 @@ class MenuPanel(KeyPanel[str | None]):
 
     def lines(self, painter: Painter, height: int) -> list[str]:
         """Return the choices, one per line."""
-        rows: list[RenderableType] = [Text(one_line(self._title), "bold yellow")]
+        rows: list[RenderableType] = [Text(one_line(self._title), "question")]
         for number, (_, name, description) in enumerate(self._choices, 1):
-            row = Text.assemble((f" {number} ", "reverse"), f" {one_line(name)}")
+            row = Text.assemble((f" {number} ", "key"), f" {one_line(name)}")
             if description:
                 row.append(f"  {one_line(description)}", "dim")
             rows.append(row)
         body = painter.all(rows[1:])
-        return fit(painter, rows[:1], body, [keys_text([("esc", "none of them")])], height)[0]
+        return fit(painter, rows[:1], body, key_lines([("esc", "none of them")], painter.width), height)[0]
 
     def answers(self, key: str) -> bool:
         """Return whether the key is a number of the menu."""
@@ -195,11 +216,11 @@ class PagePanel(KeyPanel[Literal["opened", "declined", "dismissed"]]):
     def lines(self, painter: Painter, height: int) -> list[str]:
         """Return the message, the address and the keys."""
         above: list[RenderableType] = [
-            Text("The agent asks you to open a page", "bold yellow"),
+            Text("The agent asks you to open a page", "question"),
             Text(clean(self._message)),
         ]
-        keys = keys_text([("o", "open it in the browser"), ("y", "I went there"), ("n", "no")])
-        return fit(painter, above, painter.paint(Text(exact(self.url), "underline"), indent=2), [keys], height)[0]
+        keys = key_lines([("o", "open it in the browser"), ("y", "I went there"), ("n", "no")], painter.width)
+        return fit(painter, above, painter.paint(Text(exact(self.url), "underline"), indent=2), keys, height)[0]
 
     def answers(self, key: str) -> bool:
         """Return whether the key opens, confirms or declines."""
@@ -229,11 +250,10 @@ class CommandPanel(KeyPanel[bool]):
 
     def lines(self, painter: Painter, height: int) -> list[str]:
         """Return the command, its variables and the keys."""
-        above: list[RenderableType] = [Text(one_line(self._title), "bold yellow")]
+        above: list[RenderableType] = [Text(one_line(self._title), "question")]
         body = painter.paint(Text(f"$ {exact(self._line)}", "bold"), indent=2)
-        return fit(painter, above, body, [keys_text([("y", "run it here"), ("n", "no")])], max(height, len(body) + 2))[
-            0
-        ]
+        keys = key_lines([("y", "run it here"), ("n", "no")], painter.width)
+        return fit(painter, above, body, keys, max(height, len(body) + 2))[0]
 
     def answers(self, key: str) -> bool:
         """Return whether the key is yes or no."""

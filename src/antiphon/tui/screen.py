@@ -6,7 +6,7 @@ the given height.
 Rule 3: messages are final block by block. A call is final when it is finished and something came after it, or the turn is over.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rich.console import RenderableType
@@ -16,8 +16,11 @@ from rich.text import Text
 from antiphon.protocol import v1
 from antiphon.protocol.v1.updates import MessageChunk
 from antiphon.transcript.entries import CallEntry, CompactionEntry, Entry, Message, NoticeEntry, Thought
+from antiphon.transcript.presentation import engine_of, is_label
 from antiphon.transcript.transcript import Transcript
-from antiphon.tui.blocks import Block, Splitter, TailOf, WordOf, call_texts, content_word
+from antiphon.tui.blocks import UNFOLD, Block, Splitter, TailOf, WordOf, call_texts, content_word
+from antiphon.tui.display.theme import style_of_engine
+from antiphon.tui.output.images import ImagePainter
 from antiphon.tui.painter import Painter, clean, one_line
 
 __all__ = ["PROMPT", "SPINNER", "ChatScreen"]
@@ -26,18 +29,28 @@ SPINNER: Final = "◐◓◑◒"
 PROMPT: Final = "\u203a"
 """Stands before the user's prompts, here and on the input line: a single angle quotation mark."""
 
+ENGINE: Final = "●"
+"""Stands before the name of an engine where several answer."""
+
 PLAN_MARKS: Final = {
     v1.PlanStatus.PENDING: ("○", "dim"),
-    v1.PlanStatus.IN_PROGRESS: ("▸", "yellow"),
-    v1.PlanStatus.COMPLETED: ("✓", "green"),
+    v1.PlanStatus.IN_PROGRESS: ("▸", "warning"),
+    v1.PlanStatus.COMPLETED: ("✓", "done"),
 }
 SEVERITIES: Final = {
-    v1.NoticeSeverity.INFO: ("i", "cyan"),
-    v1.NoticeSeverity.WARNING: ("!", "yellow"),
-    v1.NoticeSeverity.ERROR: ("✗", "red"),
+    v1.NoticeSeverity.INFO: ("i", "key"),
+    v1.NoticeSeverity.WARNING: ("!", "warning"),
+    v1.NoticeSeverity.ERROR: ("✗", "error"),
 }
 OPEN_SOURCE: Final = 3
 """Lines of the open block that are looked at for each line of the screen: the rest of it is out of sight until it is final."""
+
+
+PROMPT_LINES: Final = 12
+"""Lines of a prompt in the transcript."""
+
+SUMMARY_LINES: Final = 3
+"""Lines of the summary of a compaction: it is written for the model."""
 
 
 def _failed(call_id: str) -> str:
@@ -68,8 +81,19 @@ class ChatScreen:
         """The frame of the animated mark of running calls; the caller that draws counts it up."""
         self.asked_about: int | None = None
         """The call that a panel shows at this moment, so that it is not shown twice."""
+        self.in_forms: set[int] = set()
+        """Calls that were nothing but a form: the form and its answer are shown, and the call only if it fails."""
+        self.images = ImagePainter(None)
+        """Shows images, where the terminal can."""
         self.own_name = ""
         """The name that the server has for the user: messages under another one are shown with it."""
+        self.titles: dict[str, str] = {}
+        """What people call the engines of the agent, by their short names."""
+        self._engine: str | None = None  # the one that was named last
+        self.echoes = True
+        """Whether what was typed is shown again; not where the terminal itself shows it."""
+        self.opening: list[RenderableType] = []
+        """The first screen, until it is final."""
         self._tail_of = tail_of
         self._word_of = word_of
         self._open: dict[int, OpenMessage | CallEntry | CompactionEntry] = {}
@@ -84,13 +108,19 @@ class ChatScreen:
         """Start with another session."""
         self.end_turn()
         self.transcript, self.cwd = Transcript(), cwd
-        self._open, self._plan, self._silent = {}, [], set()
+        self._open, self._plan, self._silent, self.in_forms = {}, [], set(), set()
+
+    def settle_opening(self) -> None:
+        """Make the first screen final."""
+        opening, self.opening = self.opening, []
+        self.note(opening, "opening")
 
     def show_prompt(self, text: str, blocks: "list[v1.ContentBlock] | None" = None) -> None:
         """Show a prompt of the user."""
         entry = self.transcript.add_prompt(blocks if blocks is not None else [v1.TextBlock(text)])
         self._silent.add(entry.key)
-        self._write("user", self._user_lines(text))
+        if self.echoes:
+            self._write("user", self._user_lines(text))
 
     def apply(self, update: v1.Update) -> None:
         """Show an update."""
@@ -102,6 +132,9 @@ class ChatScreen:
             return
         if len(self.transcript.entries) > before:
             self._settle(except_for=entry.key)
+        self._name_engine(update, entry)
+        if is_label(update):
+            return  # it is named
         if isinstance(update, MessageChunk):
             self._add_text(entry, update.content)
             if isinstance(message := self._open.get(entry.key), OpenMessage):
@@ -112,6 +145,21 @@ class ChatScreen:
             self._write("notice", self.painter.paint(Text.assemble((mark, style), " ", words)))
         elif isinstance(entry, CallEntry | CompactionEntry):
             self._open[entry.key] = entry
+
+    def _name_engine(self, update: v1.Update, entry: Entry) -> None:
+        """Show the engine that speaks or works from here on, where several do: before its words, and before its calls."""
+        engine = engine_of(update)
+        if engine is None or engine == self._engine:
+            return
+        if is_label(update) and isinstance(update, MessageChunk) and isinstance(update.content, v1.TextBlock):
+            title = one_line(update.content.text.strip().strip("*"))
+            self.titles[engine] = title
+        else:
+            title = self.titles.get(engine, "")
+            if not (title and isinstance(entry, CallEntry) and entry.title.startswith(f"{title}: ")):
+                return
+        self._engine = engine
+        self._write("engine", self.painter.paint(Text(f"{ENGINE} {title}", style_of_engine(engine))))
 
     def asked(self, patch: v1.ToolCallPatch) -> CallEntry:
         """Show the call of a permission request."""
@@ -142,6 +190,7 @@ class ChatScreen:
 
     def end_turn(self) -> None:
         """Make everything final at the end of a turn."""
+        self._engine = None
         self._settle(except_for=None, over=True)
         self.transcript.turn_ended()
         self._settle_plan()
@@ -151,15 +200,42 @@ class ChatScreen:
             self._plan = list(self.transcript.plan)
             self._write("plan", self._plan_lines() if self._plan else [])
 
+    def open_calls(self) -> list[CallEntry]:
+        """Return the calls that still change, but for the one that a question is about."""
+        return [entry for key, entry in self._open.items() if isinstance(entry, CallEntry) and key != self.asked_about]
+
     def note(self, things: Iterable[RenderableType] | str, kind: str = "note") -> None:
         """Show a line of our own."""
+        if kind == "user" and not self.echoes:
+            return
         texts: Iterable[RenderableType] = [Text(things, "dim")] if isinstance(things, str) else things
         self._write(kind, self.painter.all(texts))
+
+    def write(self, lines: list[str]) -> None:
+        """Show lines that are painted already."""
+        self._write("view", lines)
 
     @property
     def has_lines(self) -> bool:
         """Whether there are final lines."""
         return bool(self._last)
+
+    # What is folded.
+
+    @property
+    def shown_entries(self) -> Sequence[Entry]:
+        """What is shown, in order."""
+        return self.transcript.entries
+
+    def call_texts(self, call: CallEntry, spinner: str | None = None, *, whole: bool = False) -> list[RenderableType]:
+        """Return a call, as it is shown or whole."""
+        return call_texts(call, self.cwd, self._tail_of, spinner, self._word_of(call.id), whole=whole)
+
+    def is_folded(self, entry: Message | CompactionEntry) -> bool:
+        """Whether less than all of a text is shown."""
+        most = SUMMARY_LINES if isinstance(entry, CompactionEntry) else PROMPT_LINES
+        is_shown_whole = isinstance(entry, Message) and entry.speaker == "agent"
+        return not is_shown_whole and entry.text.strip().count("\n") >= most
 
     # What goes out.
 
@@ -170,10 +246,10 @@ class ChatScreen:
 
     def live(self, height: int) -> list[str]:
         """Return the open lines, at most `height` of them."""
-        lines: list[str] = []
+        lines = ["", *self.painter.all(self.opening)] if self.opening else []
         last = self._last
         for key, open_one in self._open.items():
-            if key == self.asked_about:
+            if key == self.asked_about or self._is_in_form(key, open_one):
                 continue
             kind, new = self._live_of(open_one, height)
             if not new:
@@ -205,23 +281,31 @@ class ChatScreen:
         else:
             self._write_blocks(message, message.splitter.finish())
             self._write_blocks(message, [Block(content_word(content))])
+            self._write_image(content)
+
+    def _write_image(self, content: v1.ContentBlock) -> None:
+        """Show an image itself below its word, where the terminal can."""
+        if isinstance(content, v1.ImageBlock) and (line := self.images.line(content.data, self.painter.width)):
+            self._write("image", [line], gap=False)
 
     def _write_blocks(self, message: OpenMessage, blocks: list[Block]) -> None:
         kind = _kind_of(message.entry)
         if kind == "user":  # of another time: shown whole, when it is
             return
         for block in blocks:
-            self._write(kind, self._block_lines(kind, block.text), gap=block.gap if message.begun else None)
+            self._write(kind, self._block_lines(kind, block.text, self.cwd), gap=block.gap if message.begun else None)
             message.begun = True
 
-    def _block_lines(self, kind: str, text: str) -> list[str]:
+    def _block_lines(self, kind: str, text: str, cwd: str = "") -> list[str]:
         if kind == "thought":
-            return self.painter.paint(Text(clean(text).strip("\n"), "dim italic"), indent=2)
-        return self.painter.markdown(text)
+            return self.painter.paint(Text(clean(text).strip("\n"), "thought"), indent=2)
+        return self.painter.markdown(text, cwd)
 
     def _user_lines(self, text: str, sender: str = "") -> list[str]:
-        shown = Text.assemble((f"{sender}: ", "dim") if sender else "", (clean(text).rstrip() or " ", "bold"))
-        first, *rest = self.painter.paint(shown, indent=2)
+        texts = _folded_text(text.rstrip() or " ", PROMPT_LINES, "you")
+        if sender:
+            texts[0] = Text.assemble((f"{sender}: ", "dim"), texts[0])
+        first, *rest = [line for each in texts for line in self.painter.paint(each, indent=2)]
         return [f"{PROMPT} " + first[2:], *rest]
 
     def _other_sender(self, chunk: MessageChunk) -> str:
@@ -242,10 +326,18 @@ class ChatScreen:
                 if _kind_of(open_one.entry) == "user":
                     self._write("user", self._user_lines(_words(open_one.entry), open_one.sender))
             elif over or _finished(open_one):
-                self._write(*self._call_or_compaction(open_one, moving=False))
+                if not self._is_in_form(key, open_one):
+                    self._write(*self._call_or_compaction(open_one, moving=False))
+                for item in open_one.content if isinstance(open_one, CallEntry) else ():
+                    if isinstance(item, v1.ContentItem):
+                        self._write_image(item.content)
             else:
                 continue
             del self._open[key]
+
+    def _is_in_form(self, key: int, entry: "OpenMessage | CallEntry | CompactionEntry") -> bool:
+        """Whether a form has shown all that there is of a call."""
+        return key in self.in_forms and isinstance(entry, CallEntry) and entry.status.meaning != v1.ToolStatus.FAILED
 
     def _live_of(self, open_one: OpenMessage | CallEntry | CompactionEntry, height: int) -> tuple[str, list[str]]:
         if not isinstance(open_one, OpenMessage):
@@ -260,14 +352,12 @@ class ChatScreen:
     def _call_or_compaction(self, entry: CallEntry | CompactionEntry, *, moving: bool) -> tuple[str, list[str]]:
         if isinstance(entry, CallEntry):
             spinner = SPINNER[self.animation_frame % len(SPINNER)] if moving else None
-            return "call", self.painter.all(
-                call_texts(entry, self.cwd, self._tail_of, spinner, self._word_of(entry.id))
-            )
-        words = Text.assemble(("~", "cyan"), f" compaction: {entry.status}".replace("_", " "))
+            return "call", self.painter.all(self.call_texts(entry, spinner))
+        words = Text.assemble(("~", "key"), f" compaction: {entry.status}".replace("_", " "))
         if entry.error:
-            words.append(f": {one_line(entry.error)}", "red")
+            words.append(f": {one_line(entry.error)}", "error")
         summary = (
-            [Padding(Text(clean(entry.text).strip(), "dim"), (0, 0, 0, 2), expand=False)]
+            [Padding(text, (0, 0, 0, 2), expand=False) for text in _folded_text(entry.text, SUMMARY_LINES, "dim")]
             if entry.text and entry.status != v1.CompactionStatus.IN_PROGRESS
             else []
         )
@@ -306,6 +396,14 @@ def _kind_of(entry: Message | Thought) -> str:
 
 def _words(entry: Message | Thought) -> str:
     return "".join(content_word(block) for block in entry.blocks)
+
+
+def _folded_text(text: str, most: int, style: str) -> list[Text]:
+    """Return the first lines of a text, and how many there are besides."""
+    lines = clean(text).strip("\n").split("\n")
+    shown = Text("\n".join(lines if len(lines) <= most else lines[: most - 1]), style)
+    more = len(lines) - most + 1
+    return [shown, Text(f"… {more} more lines{UNFOLD}", "dim")] if len(lines) > most else [shown]
 
 
 def _finished(entry: CallEntry | CompactionEntry) -> bool:

@@ -1,4 +1,4 @@
-"""The agent's terminals; the end of each one's output stays available after its release."""
+"""The agent's terminals; the output of each one stays available after its release."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,11 +11,14 @@ from antiphon.protocol import v1
 
 __all__ = ["TerminalTail", "WatchedTerminals"]
 
-TAIL: Final = 4_000
-"""Characters of a terminal's output that are kept: more than is ever shown of it."""
+KEPT: Final = 1 << 20
+"""Characters of a terminal's output that are kept, so that it can be unfolded later."""
 
 TAILS: Final = 100
 """Terminals whose output is remembered. What was shown stays in the scrollback."""
+
+TOTAL: Final = 16 << 20
+"""Characters of all output that is remembered; the oldest is dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,8 @@ class TerminalTail:
 
     text: str
     ended: str | None = None
+    is_cut: bool = False
+    """Whether the terminal has written more before it."""
 
 
 class WatchedTerminals(Terminals):
@@ -55,7 +60,8 @@ class WatchedTerminals(Terminals):
         """Return the output so far, and keep its end."""
         result = await super().output(request)
         ended = None if result.exit_status is None else _ending(result.exit_status)
-        self._keep(request.terminal_id, TerminalTail(result.output[-TAIL:], ended))
+        is_cut = result.truncated or len(result.output) > KEPT
+        self._keep(request.terminal_id, TerminalTail(result.output[-KEPT:], ended, is_cut))
         return result
 
     async def release(self, request: v1.ReleaseTerminal) -> v1.ReleaseTerminalResult:
@@ -75,7 +81,9 @@ class WatchedTerminals(Terminals):
 
     def _keep(self, terminal_id: str, tail: TerminalTail) -> None:
         self._tails[terminal_id] = tail
-        while len(self._tails) > self._most:
+        while len(self._tails) > self._most or (
+            len(self._tails) > 1 and sum(len(each.text) for each in self._tails.values()) > TOTAL
+        ):
             del self._tails[next(iter(self._tails))]
 
 

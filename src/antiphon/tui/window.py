@@ -8,141 +8,48 @@ import asyncio
 import os
 import sys
 import termios
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from errno import EIO
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
-from prompt_toolkit.application import Application
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, ThreadedCompleter
-from prompt_toolkit.data_structures import Point, Size
+from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
+from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output import Output
-from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.widgets import SearchToolbar
 from rich.text import Text
 
 from antiphon.config.directories import make_private_directory
+from antiphon.tui.display.idle import IdleCollector
+from antiphon.tui.display.inline import HeldOutput, InlineApplication
+from antiphon.tui.display.notifications import Notifications
 from antiphon.tui.input import bindings
+from antiphon.tui.line.completion import is_completed
+from antiphon.tui.line.echo import EarlyEcho
+from antiphon.tui.line.entry import InputLine
+from antiphon.tui.output.links import without_links
+from antiphon.tui.output.pager import pager_command, run_pager
 from antiphon.tui.painter import one_line
 from antiphon.tui.panels import PAUSE, Panel
 from antiphon.tui.screen import PROMPT, ChatScreen
 
 if TYPE_CHECKING:
-    from prompt_toolkit.key_binding import KeyBindingsBase
-    from prompt_toolkit.layout.screen import Screen as Cells
+    from antiphon.tui.line.actions import LineActions
+    from antiphon.tui.status import ChatModes
 
-__all__ = ["ChatWindow", "HeldOutput", "InlineApplication", "WindowOwner"]
+__all__ = ["ChatWindow", "WindowOwner"]
 
-# --- drawing below the scrollback ------------------------------------------------------------------------------------
-# Rule 1: one redraw is one write. Between erasing and drawing the terminal has nothing to show, so it must not show that.
-# Rule 2: the cursor's place is never asked for: the answer would have to come over ssh, and some terminals give none.
-
-BEGIN: Final = "\x1b[?2026h"
-END: Final = "\x1b[?2026l"
-"""Synchronized update: terminals that know it show all of it at once, the others ignore it."""
-
-FASTEST: Final = 0.04
-"""Seconds between two redraws: 25 in a second look like none at all."""
-
-ESCAPE_WAIT: Final = 0.15
-"""Seconds after which an escape is the key and not the beginning of another one. Over a slow line they may come apart."""
-
-
-class HeldOutput(Vt100_Output):
-    """Output that is held back until a whole frame is complete."""
-
-    held = False
-
-    def hold(self) -> None:
-        """Hold output back until `release`."""
-        if not self.held:
-            self.write_raw(BEGIN)
-            self.held = True
-
-    def release(self) -> None:
-        """Write the held output in one piece."""
-        if self.held:
-            self.write_raw(END)
-            self.held = False
-            self.flush()
-
-    def flush(self) -> None:
-        """Write, unless held back."""
-        if not self.held:
-            super().flush()
-
-    @property
-    def responds_to_cpr(self) -> bool:
-        """False: the cursor position is never requested."""
-        return False
-
-
-class InlineApplication(Application[None]):
-    """An application below the scrollback: prints final lines before each redraw, and is as high as its content."""
-
-    def __init__(self, layout: "Layout", keys: "KeyBindingsBase", take: Callable[[], list[str]]) -> None:
-        output = HeldOutput.from_pty(sys.stdout)
-        if not isinstance(output, HeldOutput):
-            raise TypeError("prompt_toolkit made another kind of output")
-        super().__init__(
-            layout=layout, key_bindings=keys, output=output, erase_when_done=True, min_redraw_interval=FASTEST,
-            max_render_postpone_time=FASTEST, mouse_support=False, enable_page_navigation_bindings=False,
-        )  # fmt: skip
-        self.ttimeoutlen = ESCAPE_WAIT
-        self._held = output
-        self._take = take
-        self._drawn_for: Size | None = None
-        self.before_render += lambda _: self._raise_final_lines()
-        self.after_render += lambda _: self._drawn()
-
-    def _raise_final_lines(self) -> None:
-        self._held.hold()
-        size = self.output.get_size()
-        lines = self._take()
-        drawn = self.renderer.last_rendered_screen
-        needed = self.layout.container.preferred_height(size.columns, size.rows).preferred
-        if lines or (drawn is not None and needed < drawn.height):  # prompt_toolkit by itself never gets lower again
-            self.renderer.erase()
-            if lines:
-                self.output.write_raw("\x1b[0m\r\n".join(lines) + "\x1b[0m\r\n")
-
-    def _drawn(self) -> None:
-        self._drawn_for = self.output.get_size()
-        self._held.release()
-
-    def _on_resize(self) -> None:
-        # The terminal has wrapped what no longer fits, so there are more lines above the cursor than were drawn.
-        self._held.hold()
-        drawn, before, now = self.renderer.last_rendered_screen, self._drawn_for, self.output.get_size()
-        if drawn is not None and before is not None and now.columns < before.columns:
-            self.renderer._cursor_pos = _after_wrapping(drawn, self.renderer._cursor_pos, now.columns)
-        super()._on_resize()
-        self._held.release()
-
-    def finish(self) -> None:
-        """Write the rest, also after an error."""
-        self._held.release()
-
-
-def _after_wrapping(drawn: "Cells", cursor: Point, columns: int) -> Point:
-    """Return where the cursor is after lines are wrapped."""
-    above = sum(_rows(drawn, y, columns) for y in range(cursor.y))
-    return Point(x=cursor.x % columns, y=above + cursor.x // columns)
-
-
-def _rows(drawn: "Cells", y: int, columns: int) -> int:
-    row = drawn.data_buffer[y]
-    used = max((x + 1 for x, cell in row.items() if cell.char.strip()), default=0)
-    return max(-(-used // columns), 1)
-
+T = TypeVar("T")
 
 TICK: Final = 0.01
 """Seconds by which a timer is late on purpose."""
@@ -152,6 +59,9 @@ INPUT_LINES: Final = 8
 
 MENU_LINES: Final = 7
 """Completions in sight."""
+
+PICKER_LINES: Final = 12
+"""Rows of a picker in sight."""
 
 QUEUE_LINES: Final = 3
 """Prompts that wait and are in sight."""
@@ -179,6 +89,18 @@ class WindowOwner(Protocol):
 
     def typed(self) -> None:
         """Handle a typed character."""
+
+    @property
+    def actions(self) -> "LineActions":
+        """What keys of the input line do."""
+
+    @property
+    def modes(self) -> "ChatModes":
+        """The modes that Shift-Tab goes through."""
+
+    @property
+    def notifications(self) -> Notifications:
+        """Where to tell that a question waits, and whether the terminal is in front."""
 
     def leave(self) -> None:
         """Handle Ctrl-D."""
@@ -208,21 +130,40 @@ def _once_a_frame(lay_out: Lines) -> Lines:
 class ChatWindow:
     """The window of one chat. `run` it, `ask` in it, `refresh` it when something changed."""
 
-    def __init__(self, screen: ChatScreen, owner: WindowOwner, completer: Completer, history: Path | None) -> None:
+    def __init__(
+        self, screen: ChatScreen, owner: WindowOwner, completer: Completer, history: Path | None, *, keys: str = "emacs"
+    ) -> None:
         self.screen = screen
         self.owner = owner
+        self._search = SearchToolbar(ignore_case=True)
         self.panels: list[Panel] = []
         self._answered: dict[int, asyncio.Event] = {}
         self._typed_at = float("-inf")
+        self._garbage = IdleCollector()
+        self._filled: tuple[int, str, str] | None = None  # the step of a question for which the line was filled in
         self.input = Buffer(
             name="input", multiline=True, history=_history(history), completer=ThreadedCompleter(completer),
-            complete_while_typing=True, enable_history_search=True, on_text_insert=lambda _: self._typing(),
+            complete_while_typing=Condition(lambda: is_completed(self.input.document.text_before_cursor)), enable_history_search=True, on_text_insert=lambda _: self._typing(),
+            tempfile_suffix=".md",
         )  # fmt: skip
+        self.line = InputLine(self.input, completer)
         self.field = Buffer(name="field", multiline=False)
-        self.app = InlineApplication(self._layout(), bindings(self), self._take)
+        self.app = InlineApplication(self._layout(), bindings(self), self._take, self.output())
+        EarlyEcho(self)
+        if keys == "vi":
+            self.app.editing_mode = EditingMode.VI
+            self.app.cursor = ModalCursorShapeConfig()
         self._frame: dict[str, list[str]] = {}
 
     # Life.
+
+    @staticmethod
+    def output() -> HeldOutput:
+        """Return the terminal to draw on."""
+        output = HeldOutput.from_pty(sys.stdout)
+        if not isinstance(output, HeldOutput):
+            raise TypeError("prompt_toolkit made another kind of output")
+        return output
 
     async def run(self) -> None:
         """Show the window until `close`."""
@@ -267,17 +208,48 @@ class ChatWindow:
                 await self.owner.look()
                 self.screen.animation_frame += 1
                 self.refresh()
+            else:
+                self._garbage.nothing_happens(monotonic() - self._typed_at)
 
     async def in_terminal(self, command: list[str], env: dict[str, str]) -> int:
         """Run a program in the terminal until it ends."""
+
+        async def run() -> int:
+            process = await asyncio.create_subprocess_exec(*command, env=env)
+            try:
+                return await process.wait()
+            finally:
+                if process.returncode is None:
+                    process.terminate()
+
+        return await self.with_terminal(run)
+
+    @property
+    def rows(self) -> int:
+        """The rows of the terminal."""
+        return self._size()[0]
+
+    async def with_terminal(self, run: Callable[[], Awaitable[T]]) -> T:
+        """Give the terminal to something else until that is over. What is final is written before."""
+        self.app._redraw()
         with set_app(self.app):
             async with in_terminal():
-                process = await asyncio.create_subprocess_exec(*command, env=env)
-                try:
-                    return await process.wait()
-                finally:
-                    if process.returncode is None:
-                        process.terminate()
+                return await run()
+
+    async def page(self, lines: list[str]) -> None:
+        """Show lines in the pager until it is left; without a pager they are written below."""
+        if (command := pager_command(os.environ)) is None:
+            self.screen.write(lines)
+            self.refresh()
+            return
+        await self.with_terminal(lambda: run_pager(lines, command, os.environ))
+
+    # The input line.
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether keys go to the input line."""
+        return not self.takes_keys and self.app.layout.has_focus(self.input)
 
     # Questions.
 
@@ -287,12 +259,14 @@ class ChatWindow:
         self.panels.append(panel)
         self._answered[id(panel)] = answered
         self._arrange()
+        self.owner.notifications.asked()
         try:
             await answered.wait()
         finally:
             self.panels.remove(panel)
             del self._answered[id(panel)]
             self._arrange()
+            self.owner.notifications.answered(more=self.panel is not None)
 
     @property
     def panel(self) -> Panel | None:
@@ -342,6 +316,9 @@ class ChatWindow:
         """Move the focus to where keys go."""
         panel = self.panel
         if panel is not None and panel.typed is not None:
+            if self._filled != (step := (id(panel), panel.typed, panel.prefill)):
+                self._filled, self.field.text = step, panel.prefill
+                self.field.cursor_position = len(panel.prefill)
             self.app.layout.focus(self.field)
         elif self.takes_keys:
             self.app.layout.focus(self._panel_window)
@@ -364,7 +341,8 @@ class ChatWindow:
             ConditionalContainer(self._panel_window, Condition(lambda: self.panel is not None)),
             _lines(self._queue_lines),
             ConditionalContainer(_typed(self.field, self._field_prefix), filling_in),
-            ConditionalContainer(_typed(self.input, lambda: f"{PROMPT} "), typing),
+            ConditionalContainer(_typed(self.input, lambda: f"{PROMPT} ", self._search), typing),
+            self._search,
             _lines(self._menu_lines),
             _lines(self._status_lines),
         ])  # fmt: skip
@@ -393,7 +371,7 @@ class ChatWindow:
         if panel is None:
             return []
         rows, _ = self._size()
-        lines = panel.lines(self.screen.painter, max(rows - 6, 4))
+        lines = panel.lines(self.screen.painter, max(rows // 2 if panel.half_screen else rows - 6, 4))
         more = len([each for each in self.panels if not each.done]) - 1
         if self.in_mid_word and panel.typed is None:
             lines.append("(stop typing to answer)")
@@ -415,9 +393,10 @@ class ChatWindow:
         state = self.input.complete_state
         if state is None or not state.completions or self.panel is not None:
             return []
-        chosen = state.complete_index
-        first = min(max((chosen or 0) - MENU_LINES // 2, 0), max(len(state.completions) - MENU_LINES, 0))
-        shown = state.completions[first : first + MENU_LINES]
+        chosen = 0 if self.line.picking and state.complete_index is None else state.complete_index
+        most = min(PICKER_LINES if self.line.picking else MENU_LINES, max(self._size()[0] // 2, 1))
+        first = min(max((chosen or 0) - most // 2, 0), max(len(state.completions) - most, 0))
+        shown = state.completions[first : first + most]
         width = max(len(each.display_text) for each in shown)
         texts: list[Text] = []
         for number, each in enumerate(shown, first):
@@ -444,20 +423,23 @@ class ChatWindow:
 
 def _lines(lines: Callable[[], list[str]], *, focusable: bool = False) -> Window:
     """Return a part of the window that is as high as its lines."""
-    control = FormattedTextControl(lambda: ANSI("\n".join(lines())), focusable=focusable, show_cursor=False)
+    control = FormattedTextControl(
+        lambda: ANSI(without_links("\n".join(lines()))), focusable=focusable, show_cursor=False
+    )
     inner = Window(control, dont_extend_height=True, wrap_lines=False, always_hide_cursor=True)
     # An empty text would still take a line.
     inner.height = lambda: Dimension.exact(len(lines()))
     return inner
 
 
-def _typed(buffer: Buffer, prefix: Callable[[], str]) -> Window:
+def _typed(buffer: Buffer, prefix: Callable[[], str], search: SearchToolbar | None = None) -> Window:
     def before(line: int, wrapped: int) -> str:
         words = prefix()
         return words if line == 0 and wrapped == 0 else " " * min(len(words), 2)
 
     return Window(
-        BufferControl(buffer), wrap_lines=True, dont_extend_height=True, get_line_prefix=before,
+        BufferControl(buffer, search_buffer_control=search.control if search is not None else None, preview_search=True),
+        wrap_lines=True, dont_extend_height=True, get_line_prefix=before,
         height=Dimension(min=1, max=INPUT_LINES),
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ from antiphon.conformance.agent_check import JOBS, AgentCommand, check_agent
 from antiphon.conformance.agent_run import CheckOptions
 from antiphon.conformance.requirements import RequirementStatus
 from antiphon.conformance.suites.agent import SUITE
+from antiphon.conformance.suites.agent_v2 import SUITE_V2
 from tests.conformance.own.agents import AGENTS
 from tests.limits import limit
 
@@ -107,6 +108,25 @@ async def test_an_agent_of_ours_keeps_everything(name: str, tmp_path: Path) -> N
     known = {*OFFERED, *(UNSHOWN if name in REAL else {}), *UNSHOWN_OTHERWISE.get(name, {})}
     assert unshown - MAYBE == (known & found.keys()) - MAYBE
     assert all(own.asked), "a model was not asked at all"
+
+
+UNSHOWN_V2: Final = {
+    "terminal.reused": "it shows no terminal twice",
+    "state.error": "its work does not fail",
+    "state.background": "nothing of it runs in the background",
+    "cancel.background": "nothing of it runs in the background",
+}
+"""What cannot be shown of our agents in version 2, and why."""
+
+
+@pytest.mark.parametrize("name", ["demo", "joint-demo"])
+async def test_an_agent_of_ours_keeps_everything_of_version_2(name: str, tmp_path: Path) -> None:
+    with AGENTS[name](tmp_path) as own:
+        options = CheckOptions(own.prompts, auth=own.auth, limit=limit(LIMIT))
+        report = await check_agent(AgentCommand(own.at.agent, own.at.environment), options, suite=SUITE_V2)
+    assert {one.requirement.id: one.verdict for one in report.broken} == {}
+    unshown = {one.requirement.id for one in report.results if one.verdict.status is not RequirementStatus.PASSED}
+    assert unshown == UNSHOWN_V2.keys()
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ def test_every_requirement_of_remote_clients_has_a_fault() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.parametrize("id", FAULTS)
 async def test_a_fault_of_a_remote_client_fails_its_requirement_and_no_other(id: str) -> None:
     scenario = SUITE.requirements()[id].scenario

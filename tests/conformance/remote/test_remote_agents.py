@@ -12,8 +12,10 @@ from antiphon.agent.turn import AgentTurn
 from antiphon.cli.main import main
 from antiphon.conformance.agent_check import check_agent
 from antiphon.conformance.remote.agents import HANDSHAKES, RemoteAgents, RemoteDirectory, left_out
+from antiphon.conformance.requirements import RequirementStatus
 from antiphon.conformance.standin_client import StandinClient
 from antiphon.conformance.suites.agent import SUITE
+from antiphon.conformance.suites.agent_v2 import SUITE_V2
 from antiphon.conformance.wire import PeerRefusal, PeerWire
 from antiphon.errors import AcpError, RequestError
 from antiphon.traffic.entries import Direction
@@ -46,6 +48,17 @@ async def test_a_correct_agent_on_a_network_passes_every_scenario_that_makes_sen
 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
+async def test_an_agent_of_version_2_on_a_network_passes_every_scenario_that_makes_sense(profile: str) -> None:
+    async with served(AcpEndpoint(serve_demo)) as host:
+        url = f"{profile}://{host}/acp"
+        without = left_out(SUITE_V2, url, shared=True)
+        report = await check_agent(RemoteAgents(url), under_load(REMOTE), suite=SUITE_V2, left_out=without)
+    assert {one.requirement.id: one.verdict.text for one in report.broken} == {}
+    assert report.count(RequirementStatus.PASSED) > 100 and report.left_out == without
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", PROFILES)
 async def test_a_session_that_was_closed_is_loaded_without_a_message_twice(profile: str) -> None:
     async with served(AcpEndpoint(serve_demo)) as host:
         report = await check_agent(
@@ -58,8 +71,12 @@ def test_scenarios_that_need_a_process_or_a_disk_of_both_are_left_out_with_the_r
     near, far = left_out(SUITE, "wss://host/acp", shared=True), left_out(SUITE, "https://host/acp", shared=False)
     assert "process" in near["two-agents"] and "lines" in near["junk"]
     assert "files-read" not in near and "another machine" in far["files-read"]
-    assert set(HANDSHAKES) <= far.keys() and not set(HANDSHAKES) & near.keys()
-    assert set(HANDSHAKES) <= SUITE.scenarios.keys()
+    assert set(HANDSHAKES) <= SUITE.scenarios.keys() | SUITE_V2.scenarios.keys()
+    for suite in (SUITE, SUITE_V2):
+        mine = set(HANDSHAKES) & suite.scenarios.keys()
+        over_http = left_out(suite, "https://host/acp", shared=True)
+        assert mine <= over_http.keys() <= suite.scenarios.keys()
+        assert not mine & left_out(suite, "wss://host/acp", shared=True).keys()
 
 
 class OnlyHere(Agent):

@@ -50,6 +50,7 @@ def test_every_requirement_of_servers_has_a_fault(scheme: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.parametrize("id", FAULTS)
 async def test_a_fault_of_a_server_fails_its_requirement_and_no_other(id: str) -> None:
     scheme = id.partition(".")[0]

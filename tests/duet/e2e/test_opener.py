@@ -5,6 +5,7 @@ from uuid import uuid4
 import pytest
 
 from antiphon.errors import Code, RequestRefused
+from antiphon.transcript.fork_point import fork_meta
 from tests.duet.e2e.editors import Place
 from tests.duet.e2e.scenarios import open_with, shown
 from tests.engines.client import connected
@@ -50,6 +51,28 @@ async def test_a_fork_knows_the_history_and_leaves_the_first_session_alone(at: P
         assert "Lethe." in again.text and "The fork, too." in again.text and "The first" not in again.text
         again = await client.load(first.id)
         assert "Lethe." in again.text and "The first, too." in again.text and "The fork" not in again.text
+
+
+async def test_a_fork_that_is_cut_before_a_prompt_is_cut_for_both_engines(at: Place) -> None:
+    async with connected(at) as client:
+        await open_with(client, route="duet", mode="acceptEdits")
+        at.answer("Lethe.", "Mnemosyne.")
+        await client.say("name a river")
+        at.answer("Styx.", "Acheron.")
+        await client.say("name a darker one")
+        await at.claude.keeps("Styx.")
+        first = client.session
+        fork = await client.fork(first.id, meta=fork_meta(["name a darker one"]))
+        at.answer("The fork.", "The fork, too.")
+        await client.say("go on from there")
+        for each, own in ((at.claude.model.last, "Lethe."), (at.codex.model.last, "Mnemosyne.")):
+            assert "name a river" in each.everything and own in each.everything
+            assert not any(word in each.everything for word in ("darker", "Styx", "Acheron"))
+    async with connected(at) as client:
+        again = await client.load(fork.id)
+        assert "Lethe." in again.text and "The fork, too." in again.text and "Styx" not in again.text
+        again = await client.load(first.id)
+        assert "Acheron." in again.text and "The fork" not in again.text
 
 
 async def test_a_closed_session_ends_its_programs_and_can_be_loaded_again(at: Place) -> None:

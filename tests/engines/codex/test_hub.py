@@ -99,7 +99,7 @@ async def late_server(tmp_path: Path) -> AsyncIterator[tuple[CodexHub, Path]]:
 
 def thread_in(hub: CodexHub, listener: RecordingSession) -> OpenThread:
     session = cast(
-        "AgentSession", SimpleNamespace(id="s", cwd="/w", directories=(), mcp_servers=(), host=SessionHost())
+        "AgentSession", SimpleNamespace(id="s", cwd="/w", directories=(), mcp_servers=(), meta={}, host=SessionHost())
     )
     return OpenThread(session, hub, CodexSettings(session), UnseenItems(), listener)
 

@@ -93,16 +93,11 @@ async def test_a_user_that_is_not_signed_in_learns_what_to_do(tmp_path: Path, in
 
 @pytest.mark.slow
 @pytest.mark.parametrize("installed", EACH)
-@pytest.mark.parametrize(
-    "keys", [{"OPENAI_API_KEY": KEY}, {"CODEX_API_KEY": KEY, "OPENAI_API_KEY": "another"}], ids=["usual", "own"]
-)
-async def test_a_key_in_the_environment_is_taken_when_the_user_chooses_so(
-    tmp_path: Path, installed: str, keys: dict[str, str]
-) -> None:
-    env = environment(tmp_path, real(installed), **keys)
+async def test_a_key_in_the_environment_is_stored_when_the_user_chooses_so(tmp_path: Path, installed: str) -> None:
+    env = environment(tmp_path, real(installed), OPENAI_API_KEY=KEY)
     kept = tmp_path / "codex-home" / "auth.json"
     async with asyncio.timeout(30), antiphon.connect(AGENT, env=env, terminal_login=True) as agent:
-        with pytest.raises(RequestRefused, match="not signed in"):  # a key alone is no wish to have it kept
+        with pytest.raises(RequestRefused, match="not signed in"):  # it may be meant for another program
             await agent.new_session(tmp_path)
         assert not kept.exists()
         await agent.authenticate("api-key")
@@ -112,6 +107,35 @@ async def test_a_key_in_the_environment_is_taken_when_the_user_chooses_so(
         assert not kept.exists()
         with pytest.raises(RequestRefused, match="not signed in"):
             await agent.new_session(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("installed", EACH)
+async def test_a_key_for_codex_alone_is_used_without_a_login_and_never_stored(tmp_path: Path, installed: str) -> None:
+    env = environment(tmp_path, real(installed), CODEX_API_KEY=KEY, OPENAI_API_KEY="another")
+    kept = tmp_path / "codex-home" / "auth.json"
+    async with asyncio.timeout(30), antiphon.connect(AGENT, env=env, terminal_login=True) as agent:
+        await agent.new_session(tmp_path)
+        await agent.authenticate("api-key")  # it is used already
+        assert not kept.exists()
+        await agent.logout()
+        with pytest.raises(RequestRefused, match="not signed in"):
+            await agent.new_session(tmp_path)
+        await agent.authenticate("api-key")  # now it is chosen
+        assert json.loads(kept.read_text(encoding="utf-8"))["OPENAI_API_KEY"] == KEY
+        await agent.new_session(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("installed", EACH)
+async def test_a_stored_login_comes_before_a_key_for_codex(tmp_path: Path, installed: str) -> None:
+    env = environment(tmp_path, real(installed), CODEX_API_KEY="another")
+    await asyncio.to_thread(sign_in_elsewhere, installed, env)
+    kept = tmp_path / "codex-home" / "auth.json"
+    async with asyncio.timeout(30), antiphon.connect(AGENT, env=env, terminal_login=True) as agent:
+        await agent.new_session(tmp_path)
+        await agent.logout()
+    assert not kept.exists()  # it was that login
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pytest
 
 from antiphon import v1
 from antiphon.errors import Code, RequestRefused
+from antiphon.transcript.fork_point import fork_meta
 from tests.engines.client import Client, connected
 from tests.engines.codex.model.steps import Search
 from tests.engines.mcp_servers.web_server import stdio_server
@@ -88,3 +89,21 @@ async def test_sessions_are_listed_also_those_of_a_terminal_and_are_forked_and_d
         assert at.model.last.texts == ["a song from the editor", "the fork goes on"]
         await client.say("and so does the first", ours)
         assert at.model.last.texts == ["a song from the editor", "and so does the first"]
+
+
+async def test_a_fork_that_is_cut_before_a_prompt_never_sends_it_to_the_model_again(at: Place) -> None:
+    async with connected(at) as client:
+        for prompt in ("name a river", "name a song", "name a river"):
+            await client.say(prompt)
+        await at.keeps("echo: name a song")
+        first = client.session
+        await client.fork(first.id, meta=fork_meta(["name a song", "name a river"]))
+        await client.say("go on from there")
+        assert at.model.last.texts == ["name a river", "go on from there"]
+        await client.fork(first.id, meta=fork_meta(["name a river", "name a song", "name a river"]))
+        await client.say("all is new")
+        assert at.model.last.texts == ["all is new"]
+        with pytest.raises(RequestRefused, match="no such prompt"):
+            await client.fork(first.id, meta=fork_meta(["never sent"]))
+        await client.say("and the first goes on", first)
+        assert at.model.last.texts == ["name a river", "name a song", "name a river", "and the first goes on"]

@@ -77,7 +77,7 @@ def page(tally: Tally, seconds: float, lanes: int, first: int) -> str:
     moves = sorted(tally.moves) or [0.0]
     p50, p95 = statistics.median(moves), moves[int(len(moves) * 0.95)] if len(moves) > 1 else moves[0]
     version = subprocess.run(
-        [find_nats_server(), "--version"], capture_output=True, text=True, check=True
+        [find_nats_server(), "--version"], capture_output=True, encoding="utf-8", check=True
     ).stdout.split()[-1]
     faults = "\n".join(f"| {name} | {tally.faults[name]:,} |" for name in FAULTS)
     failed = "\n".join(f"- `{each}`" for each in tally.failed) or "None."

@@ -6,20 +6,24 @@ import os
 import random
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from antiphon.errors import AcpError
 from antiphon.fleet.broker import BrokerAway
 from antiphon.fleet.nats import NatsBroker, connect_broker
 from antiphon.fleet.records.formats import ALL_ROWS, RowRecord, key_of, owner_of, owner_subject
+from antiphon.fleet.streams import SESSIONS
 from antiphon.transports.tree import descendants
 from tests.fleet.proxies import Network, network
 from tests.fleet.servers import NatsServer, nats_cluster, nats_server
 from tests.gateway.processes import ROOT
 from tests.limits import limit
 from tests.waits import until
+
+Answer = TypeVar("Answer")
 
 __all__ = ["LEASE", "FaultyFleet", "FleetProgram", "GatewayFront", "faulty_fleet"]
 
@@ -55,7 +59,14 @@ class FleetProgram:
         return descendants(self.pid) if self.pid else []
 
     async def start(self) -> None:
-        """Start it, and wait until it is ready."""
+        """Start it, again if the broker is away just then as a service manager does, and wait until it is ready."""
+        async with asyncio.timeout(limit()):
+            while "pid" not in (about := await self._start()):
+                await self.kill()
+        self.about = about
+
+    async def _start(self) -> dict[str, Any]:
+        """Start it, and return what it says first: what it is, or why it ends."""
         env = {
             **os.environ,
             "ANTIPHON_STATE_DIR": str(self._directory / f"state-{self.name}"),
@@ -71,10 +82,10 @@ class FleetProgram:
         finally:
             os.close(file)
         assert process.stdout is not None
-        async with asyncio.timeout(limit()):
-            line = await process.stdout.readline()
+        line = await process.stdout.readline()
         assert line, f"{self.name} has ended:\n{errors.read_text(encoding='utf-8')[-2000:]}"
-        self.about = json.loads(line)
+        about: dict[str, Any] = json.loads(line)
+        return about
 
     def stop(self) -> None:
         """Stop the process without ending it."""
@@ -251,9 +262,40 @@ class FaultyFleet:
                     return next((server for server in self.servers if server.name == name), self.servers[0])
         return self.servers[0]
 
+    async def fill_broker(self) -> None:
+        """Leave no room in the stream: from now on nothing is stored. Where no server can be asked, nothing happens."""
+        with suppress(AcpError):
+            found = await self._stream("INFO", {})
+            await self._stream("UPDATE", {**found["config"], "max_bytes": max(1, int(found["state"]["bytes"]))})
+
+    async def make_room(self) -> None:
+        """Let the broker store again, as soon as it can be asked."""
+        async with asyncio.timeout(limit()):
+            while True:
+                with suppress(AcpError):
+                    found = await self._stream("INFO", {})
+                    await self._stream("UPDATE", {**found["config"], "max_bytes": -1})
+                    return
+                await asyncio.sleep(0.1)
+
+    async def _stream(self, what: str, question: dict[str, Any]) -> dict[str, Any]:
+        request = f"$JS.API.STREAM.{what}.{SESSIONS.name}"
+        answer: dict[str, Any] = json.loads(await self.observer.request(request, json.dumps(question).encode(), 2))
+        if "error" in answer:
+            raise AcpError(str(answer["error"]))
+        return answer
+
+    async def ask(self, question: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Ask the broker something, again while it is away."""
+        async with asyncio.timeout(limit()):
+            while True:
+                with suppress(BrokerAway):
+                    return await question()
+                await asyncio.sleep(0.1)
+
     async def key(self, session: str) -> str:
         """Return the key of a session."""
-        for message in await self.observer.lasts(ALL_ROWS):
+        for message in await self.ask(lambda: self.observer.lasts(ALL_ROWS)):
             if key_of(message.subject) != "stream" and RowRecord.of(message).row.session_id == session:
                 return key_of(message.subject)
         raise AssertionError(f"session {session} has no row")

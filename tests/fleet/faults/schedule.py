@@ -11,6 +11,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from antiphon.fleet.records.formats import RunAssembler, RunHeader, events_subject
@@ -31,6 +32,8 @@ FAULTS = (
     "stop worker",
     "restart broker",
     "cut worker",
+    "stop broker leader",
+    "fill broker",
 )
 KINDS = ("many 30", "slow 40", "slow 15", "ask 4", "big 2")
 PROMPTS = 4
@@ -171,6 +174,11 @@ class FleetSchedule:
                 return self._after(self._draw.uniform(0, 1), gateway.start)
             case "kill broker leader":
                 return await self._kill_leader()
+            case "stop broker leader":
+                return await self._stop_leader()
+            case "fill broker":
+                await self.fleet.fill_broker()
+                return self._after(self._draw.uniform(0.5, 4), self.fleet.make_room)
             case "restart broker":
                 return self._restart_broker()
             case _:
@@ -227,6 +235,13 @@ class FleetSchedule:
 
         return self._after(self._draw.uniform(0, 2), start)
 
+    async def _stop_leader(self) -> Mend:
+        """Freeze the leader: its connections stay, others choose another one after a while, and it comes back with what it knew."""
+        server = await self.fleet.leader()
+        if server.is_running:
+            server.freeze()
+        return self._after(self._draw.choice((0.5, 3.0, 7.0, 11.0)), server.thaw)
+
     def _restart_broker(self) -> Mend:
         kills = self._draw.random() < 0.5
         for server in self.fleet.servers:
@@ -274,6 +289,11 @@ class FleetSchedule:
         """Return when a worker was killed, stopped or cut off before a time."""
         return [since for name, since in self._gone if name == worker and since < at]
 
+    async def check_journals(self) -> None:
+        """Check only how the events of each session are stored, of a schedule that did not come to its end."""
+        for session in self._keys:
+            await self._journal(session)
+
     async def _check_client(self) -> None:
         """Compare what the client without numbers has seen with the journal."""
         helper = NumberedUser(self.fleet, "helper")
@@ -292,7 +312,7 @@ class FleetSchedule:
         """Return the events of a session as they are stored. No worker has stored one after another had the session."""
         key = self._keys[session]
         assembler, events, after, epochs = RunAssembler(), list[bytes](), 0, list[int]()
-        while page := await self.fleet.observer.read(events_subject(key), after):
+        while page := await self.fleet.ask(partial(self.fleet.observer.read, events_subject(key), after)):
             for message in page:
                 after = message.sequence
                 run = assembler.take(message)

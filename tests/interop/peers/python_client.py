@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +20,9 @@ from acp import schema
 
 TIMEOUT = 20.0
 """Seconds for one step. An agent that is silent for longer has failed it."""
+
+LATE = 5.0
+"""Seconds for updates that were sent before a response, on another stream of HTTP."""
 
 SLOW = 0.2
 """Seconds that a slow handler takes: other updates are there long before."""
@@ -181,8 +184,9 @@ def abilities() -> schema.ClientCapabilities:
 class Scenario:
     """The steps, in order. Each returns what was seen."""
 
-    def __init__(self, agent: acp.Agent, client: Listener, folder: Path) -> None:
+    def __init__(self, agent: acp.Agent, client: Listener, folder: Path, *, is_http: bool) -> None:
         self.agent = agent
+        self.is_http = is_http
         self.client = client
         self.folder = folder
         self.session = ""
@@ -294,6 +298,14 @@ class Scenario:
         self.client.forget()
         answer = await self.agent.load_session(cwd=str(self.folder), session_id=self.session, mcp_servers=[])
         mode = answer.modes.current_mode_id if answer and answer.modes else None
+        if (
+            self.is_http
+        ):  # its streams are read side by side: the response may be handled before updates that were sent before it
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LATE):
+                    while not self.client.shown("/run echo sung aloud"):
+                        self.client.received.clear()
+                        await self.client.received.wait()
         kinds, shown = self.client.kinds(), self.client.shown("/run echo sung aloud")
         return {"kinds": kinds, "shown": shown, "mode": mode, "wanted_mode": self.modes[0]}
 
@@ -374,7 +386,7 @@ async def connected(client: "Listener", words: list[str]) -> AsyncIterator[Any]:
 async def play(folder: Path, command: list[str]) -> None:
     client = Listener()
     async with connected(client, command) as agent:
-        scenario = Scenario(cast("acp.Agent", agent), client, folder)
+        scenario = Scenario(cast("acp.Agent", agent), client, folder, is_http=command[0].startswith("http:"))
         left_out = os.environ.get("LEFT_OUT", "").split(",")
         for step in [each for each in STEPS if each.__name__ not in left_out]:
             try:

@@ -23,7 +23,8 @@ class Quiet:
         pass
 
     async def session_update(self, session_id: str, update: Any, **rest: Any) -> None:
-        self.received.set()
+        if getattr(update, "session_update", "") != "available_commands_update":  # that one comes before a turn begins
+            self.received.set()
 
     async def request_permission(
         self, session_id: str, tool_call: Any, options: list[schema.PermissionOption], **rest: Any

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from secrets import token_urlsafe
 from signal import SIGTERM
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from antiphon.cli.arguments import Parser, add_token, read_token, split_command
 from antiphon.cli.outcome import Misused, fail, kind_of, require_streams, status_of
 from antiphon.connection.bridge import Bridge
+from antiphon.connection.reports import TranslationLoss
 from antiphon.errors import AcpError, ExtraMissing, ProcessDied, sentence_and_hint
 from antiphon.protocol.v1.version import V1
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from antiphon.connection.negotiated import ChooseByRequest
+    from antiphon.connection.reports import Report
     from antiphon.transports.asgi import Admit
     from antiphon.transports.base import Transport
     from antiphon.transports.remote import RemoteAddress
@@ -31,6 +35,7 @@ __all__ = ["OpenAgent", "bridge_stdio", "parser", "remote_address", "run", "run_
 EPILOG = """\
 The client is at stdin and stdout, or connects to the address of --listen; the agent is CMD, or at the address of --connect. Messages are
 forwarded byte for byte; only the ids of requests are replaced, so that those of both sides are kept apart, and put back in responses.
+If the agent does not speak the client's version of ACP, messages are translated between versions 1 and 2; what is lost goes to stderr.
 Nothing is stored: when one side ends, the other is closed.
 
 Each client of --listen gets an agent of its own. It listens on this machine alone, and asks for a token: that of --client-token-file, or
@@ -153,20 +158,47 @@ def _show_stderr(text: bytes) -> None:
         os.write(2, text)
 
 
-async def bridge_stdio(open_agent: OpenAgent, *, keep_requests: bool = False) -> int:
-    """Connect stdin and stdout with an agent until one side ends, and return the exit status."""
+async def bridge_stdio(
+    open_agent: OpenAgent, *, keep_requests: bool = False, choose: "ChooseByRequest | None" = None
+) -> int:
+    """Connect stdin and stdout with an agent until one side ends, and return the exit status.
+
+    `choose` chooses what translates for a client, by its `initialize`; without it the answer of the agent decides.
+    """
     from antiphon.transports.stdio import open_stdio
 
     agent = await open_agent()
-    forwarding = Bridge(open_stdio(), agent, version=V1, keep_requests=keep_requests)
+    between = _between_versions(agent, open_agent)
+    client: Transport = open_stdio()
+    if choose is not None:
+        from antiphon.connection.negotiated import AgentNegotiation
+
+        client = AgentNegotiation(client, choose, observer=_show_loss)
+    forwarding = Bridge(client, between, version=V1, keep_requests=keep_requests)
     await forwarding.run()
-    reason = agent.lost
-    if forwarding.ended_first is not agent or reason is None:
+    reason = between.origin.lost
+    if forwarding.ended_first is not between or reason is None:
         return 0
     if isinstance(reason, ProcessDied) and reason.status is not None:
         return reason.status if reason.status >= 0 else 128 - reason.status
     sentence, hint = sentence_and_hint(reason)
     return fail(sentence, hint or "start it again", status_of(reason), kind_of(reason))
+
+
+def _between_versions(agent: "Transport", reopen: OpenAgent) -> "Transport":
+    """Return the transport of an agent that translates if the agent refuses the version of the client."""
+    from antiphon.connection.negotiated import ClientNegotiation
+    from antiphon.protocol.translate.choice import by_answer
+
+    choose = partial(by_answer, asyncio.get_running_loop().time)
+    return ClientNegotiation(agent, choose, observer=_show_loss, reopen=reopen)
+
+
+def _show_loss(report: "Report") -> None:
+    """Write what the other version has no place for to stderr, one line each, so that nothing is lost in silence."""
+    if isinstance(report, TranslationLoss):
+        word = "refused" if report.refused else "lost"
+        _show_stderr(f"{word}: {report.what}: {report.reason}\n".encode(errors="replace"))
 
 
 # Clients that connect.
@@ -189,7 +221,7 @@ async def _listen(options: "argparse.Namespace", open_agent: OpenAgent) -> int:
             fail(sentence, hint or "check the command or the address of the agent", 1, kind_of(error))
             await client.close()
             return
-        await Bridge(client, agent, version=V1).run()
+        await Bridge(client, _between_versions(agent, open_agent), version=V1).run()
 
     with ExitStack() as stack:
         listening, address = stack.enter_context(_bound(options.listen))

@@ -33,6 +33,7 @@ names them. --cwd is a directory where the agent runs. The agent reads and runs 
   antiphon check -- my-agent --acp
   antiphon check --prompts prompts.toml --junit report.xml --badge acp.svg -- my-agent
   antiphon check demo
+  antiphon check --protocol 2 -- my-agent
   antiphon check --url wss://host/acp --token-file ~/.token --cwd /srv/work
 
 exit status: 0 no MUST was broken (with --strict: no SHOULD either, and everything was seen), 1 something was broken, 2 wrong arguments.
@@ -56,8 +57,22 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--prompts", metavar="FILE", type=Path, help="prompts that make the agent do something (TOML)")
     top.add_argument("--show-prompts", action="store_true", help="print such a file to start from")
     top.add_argument("--auth", metavar="METHOD", help="sign in with this method of the agent, if it asks for it")
+    add_protocol(top)
     add_reports(top)
     return top
+
+
+def add_protocol(top: argparse.ArgumentParser) -> None:
+    """Add the option that names the version of the protocol."""
+    top.add_argument(
+        "--protocol", type=_version, metavar="1|2", default=1, help="the version of the protocol to check (default: 1)"
+    )
+
+
+def _version(value: str) -> int:
+    if value not in ("1", "2"):
+        raise argparse.ArgumentTypeError(f"there is no version {value!r} of the protocol to check: it is 1 or 2")
+    return int(value)
 
 
 def add_reports(top: argparse.ArgumentParser) -> None:
@@ -103,14 +118,13 @@ def run(arguments: list[str]) -> int:
     before, command = doing.split(arguments)
     options = doing.parsed(parser(), before)
     words = [*options.command, *command]
-    from antiphon.conformance.suites.agent import SUITE
-
     doing.check_numbers(options)
+    suite = _agent_suite(options)
     if options.show_prompts:
         return doing.show_prompts()
     if options.list:
-        suite = SUITE if options.url is None else doing.suite_with_server(options.url)
-        return doing.show_requirements(suite, as_json=options.json)
+        listed = suite if options.url is None else doing.suite_with_server(suite, options.url)
+        return doing.show_requirements(listed, as_json=options.json)
     _check_url(options, words)
     from antiphon.conformance.agent_check import check_agent
     from antiphon.conformance.agent_run import LIMIT, START, CheckOptions
@@ -121,15 +135,26 @@ def run(arguments: list[str]) -> int:
         prompts, auth, limit, options.patience, START if options.timeout is None else limit, bool(options.auth)
     )
     if options.url is not None:
-        return doing.remote_check(options, settings)
+        return doing.remote_check(options, settings, suite)
     agent = doing.agent_command(words, named=not command)
 
     def check(
         only: "Sequence[str]", progress: "Callable[[ScenarioRecord], None]", waits: "Waits"
     ) -> "Coroutine[None, None, ConformanceReport]":
-        return check_agent(agent, settings, only=only, jobs=options.jobs, progress=progress, waits=waits)
+        return check_agent(agent, settings, suite=suite, only=only, jobs=options.jobs, progress=progress, waits=waits)
 
-    return doing.reported(check, SUITE, options, words)
+    return doing.reported(check, suite, options, words)
+
+
+def _agent_suite(options: argparse.Namespace) -> "Suite[Any]":
+    """Return the suite of the version that was named."""
+    if options.protocol == 1:
+        from antiphon.conformance.suites.agent import SUITE
+
+        return SUITE
+    from antiphon.conformance.suites.agent_v2 import SUITE_V2
+
+    return SUITE_V2
 
 
 def _check_url(options: argparse.Namespace, words: list[str]) -> None:
@@ -156,6 +181,7 @@ once for streamable HTTP and once for WebSocket, and {token} a token that the cl
 
   antiphon check-client -- my-client --agent {agent} "hello"
   antiphon check-client --commands commands.toml --junit report.xml -- my-client --agent {agent} "hello"
+  antiphon check-client --protocol 2 -- my-client --agent {agent} "hello"
   antiphon check-client -- my-client --url {url} --token {token} "hello"
 
 exit status: 0 no MUST was broken (with --strict: no SHOULD either, and everything was seen), 1 something was broken, 2 wrong arguments.
@@ -176,6 +202,7 @@ def client_parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--show-commands", action="store_true", help="print such a file to start from")
     top.add_argument("--remote", action="store_true", help="with --list: the requirements of clients with {url}")
+    add_protocol(top)
     add_reports(top)
     return top
 
@@ -189,9 +216,9 @@ def run_client(arguments: list[str]) -> int:
     words = [*options.command, *command]
     doing.check_numbers(options)
     if options.show_commands:
-        return _show_commands()
+        return _show_commands(options.protocol)
     if options.list:
-        return doing.show_requirements(_client_suite(remote=options.remote), as_json=options.json)
+        return doing.show_requirements(_client_suite(options, remote=options.remote), as_json=options.json)
     if not words:
         raise Misused("there is no client to check: give its command after `--`, with {agent} or {url} in it")
     from antiphon.conformance.agent_run import LIMIT
@@ -200,6 +227,7 @@ def run_client(arguments: list[str]) -> int:
     from antiphon.conformance.client_run import ClientCheckOptions
 
     remote = any("{url}" in word for word in words)
+    suite = _client_suite(options, remote=remote)
     agent = ClientCommands.of(words, options.commands, target="{url}" if remote else "{agent}")
     if "{" not in words[0] and shutil.which(words[0]) is None:
         raise Misused(f"cannot start `{words[0]}`: no such program", hint="install it, or give its full path")
@@ -212,30 +240,36 @@ def run_client(arguments: list[str]) -> int:
             from antiphon.conformance.remote.client_check import check_remote_client
 
             return check_remote_client(agent, settings, only=only, jobs=options.jobs, progress=progress)
-        return check_client(agent, settings, only=only, jobs=options.jobs, progress=progress)
+        return check_client(agent, settings, suite=suite, only=only, jobs=options.jobs, progress=progress)
 
-    return doing.reported(check, _client_suite(remote=remote), options, words)
+    return doing.reported(check, suite, options, words)
 
 
-def _client_suite(*, remote: bool) -> "Suite[Any]":
-    """Return the suite for clients that start their agent, or for those that connect to it."""
+def _client_suite(options: argparse.Namespace, *, remote: bool) -> "Suite[Any]":
+    """Return the suite of the version that was named, for clients that start their agent, or for those that connect to it."""
+    if remote and options.protocol != 1:
+        raise Misused("`--protocol 2` is for clients that start {agent}", hint="leave {url} and `--remote` away")
     if remote:
         from antiphon.conformance.suites.remote_client import REMOTE_CLIENT_SUITE
 
         return REMOTE_CLIENT_SUITE
+    if options.protocol != 1:
+        from antiphon.conformance.suites.client_v2 import CLIENT_SUITE_V2
+
+        return CLIENT_SUITE_V2
     from antiphon.conformance.suites.client import SUITE
 
     return SUITE
 
 
-def _show_commands() -> int:
+def _show_commands(version: int) -> int:
     """Print a file of commands to start from."""
-    from antiphon.conformance.client_process import CLIENT_PURPOSES
+    from antiphon.conformance.client_process import CLIENT_PURPOSES, CLIENT_PURPOSES_V2
 
     lines = [
         "# What makes the client do each of these: a command with {agent} in it, or a list of commands that are run in turn."
     ]
-    for name, what in CLIENT_PURPOSES.items():
+    for name, what in (CLIENT_PURPOSES if version == 1 else CLIENT_PURPOSES_V2).items():
         if name != "prompt":
             lines += [f"\n# {what}", f"# {name} = 'my-client --agent {{agent}} …'"]
     lines += ["\n# What is typed, and the signal that makes it cancel.", "[stdin]", "[signal]", '# cancel = "INT"']

@@ -104,15 +104,14 @@ def agent_command(words: Sequence[str], *, named: bool) -> "AgentCommand":
     return AgentCommand(found.command, found.environment())
 
 
-def suite_with_server(url: str) -> "Suite[Any]":
-    """Return the suite for an agent at an address: that for agents, and that for servers of its profile."""
+def suite_with_server(suite: "Suite[Any]", url: str) -> "Suite[Any]":
+    """Return the suite for an agent at an address: that for agents, and in version 1 that for servers of its profile."""
     from antiphon.conformance.remote.server_check import joined_suite, suite_of
-    from antiphon.conformance.suites.agent import SUITE
 
-    return joined_suite(SUITE, suite_of(url))
+    return joined_suite(suite, suite_of(url)) if suite.version == 1 else suite
 
 
-def remote_check(options: argparse.Namespace, settings: "CheckOptions") -> int:
+def remote_check(options: argparse.Namespace, settings: "CheckOptions", suite: "Suite[Any]") -> int:
     """Check the agent at an address, and return the exit status."""
     from dataclasses import replace
 
@@ -121,7 +120,6 @@ def remote_check(options: argparse.Namespace, settings: "CheckOptions") -> int:
     from antiphon.conformance.agent_check import check_agent
     from antiphon.conformance.remote.agents import RemoteAgents, RemoteDirectory, left_out
     from antiphon.conformance.remote.server_check import check_server, joined_report, suite_of
-    from antiphon.conformance.suites.agent import SUITE
 
     given = os.environ.pop(TOKEN, "") or None  # commands that the check runs do not get it
     token = given if options.token_file is None else read_token(options.token_file)
@@ -130,26 +128,26 @@ def remote_check(options: argparse.Namespace, settings: "CheckOptions") -> int:
         RemoteDirectory(options.url, options.cwd),
     )
     settings = replace(settings, directory=directory.path, shared=directory.shared, remote=True)
-    without = left_out(SUITE, options.url, shared=directory.shared)
+    without = left_out(suite, options.url, shared=directory.shared)
 
     server = suite_of(options.url)
 
     async def check(
         only: Sequence[str], progress: "Callable[[ScenarioRecord], None]", waits: "Waits"
     ) -> "ConformanceReport":
-        of_agent, of_server = ([name for name in only if name in suite.scenarios] for suite in (SUITE, server))
+        of_agent, of_server = ([name for name in only if name in one.scenarios] for one in (suite, server))
         agent = await check_agent(
-            place, settings, only=of_agent or (only and [NOTHING]), left_out=without, jobs=options.jobs,
+            place, settings, suite=suite, only=of_agent or (only and [NOTHING]), left_out=without, jobs=options.jobs,
             progress=progress, waits=waits,
         )  # fmt: skip
-        if only and not of_server:
+        if suite.version != 1 or (only and not of_server):
             return agent
         found = await check_server(
             options.url, settings, token=token, only=of_server, jobs=options.jobs, progress=progress
         )
         return joined_report(agent, found)
 
-    return reported(check, suite_with_server(options.url), options, [options.url])
+    return reported(check, suite_with_server(suite, options.url), options, [options.url])
 
 
 NOTHING: Final = "no scenario"
@@ -360,15 +358,15 @@ LEVELS: Final = {"must": "must", "capability": "if offered", "should": "should",
 """Level → the head of its column."""
 
 PARTS: Final = {
-    "JSON-RPC": ("wire", "rpc", "id", "notify", "error", "requests", "cancel-request"),
+    "JSON-RPC": ("wire", "rpc", "id", "notify", "error", "requests", "request", "methods", "malformed", "cancel-request"),
     "schema": ("schema",),
     "handshake": ("init", "version", "hello"),
     "signing in": ("auth",),
-    "capabilities": ("capability", "modest", "unoffered"),
+    "capabilities": ("capability", "modest", "unoffered", "bare"),
     "sessions": ("session", "sessions", "load", "resume", "list", "delete", "fork", "close"),
-    "settings": ("mode", "config"),
-    "turns": ("turn", "prompt", "content", "plan", "commands"),
-    "tool calls": ("call", "permission", "elicitation"),
+    "settings": ("mode", "config", "options", "command"),
+    "turns": ("turn", "prompt", "state", "content", "plan", "commands"),
+    "tool calls": ("call", "permission", "elicitation", "form", "tools", "item", "diff"),
     "files": ("files", "path"),
     "terminals": ("terminal", "terminals"),
     "cancelling": ("cancel",),

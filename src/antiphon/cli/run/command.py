@@ -6,22 +6,36 @@ import signal
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from errno import EPIPE
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
-from antiphon.cli.arguments import Misused, Options, run_parser, working_directory
+from antiphon.cli.arguments import Misused, Options, working_directory
 from antiphon.cli.interrupts import leave_at_once
 from antiphon.cli.outcome import CANCELLED, OutputLost, leave_stdout
+from antiphon.cli.run.arguments import run_parser
+from antiphon.errors import AcpError
 from antiphon.transports import tree
 
 if TYPE_CHECKING:
     from antiphon.client.attachments import Attachment
     from antiphon.protocol import v1
+    from antiphon.runs.worktrees import Worktree
 
-__all__ = ["CANCELLED", "STDIN_TIMEOUT", "RunPrompt", "StopSignal", "parser", "read_prompt", "run", "stop_signals"]
+__all__ = [
+    "CANCELLED",
+    "STDIN_TIMEOUT",
+    "RunPrompt",
+    "StopSignal",
+    "make_prompt",
+    "parser",
+    "read_words",
+    "run",
+    "stop_signals",
+]
 
 # --- signals and the time limit --------------------------------------------------------------------------------------
 # The first signal cancels the turn. The second ends the agent with everything it started, and us, at once. Plain
@@ -97,6 +111,12 @@ def run(arguments: list[str]) -> int:
     with logging_to_file(verbose=options.verbose), stop_signals() as stop:
         try:
             return _run(options, stop)
+        except (Misused, AcpError) as error:  # before anything was started
+            if options.github:
+                from antiphon.cli.run.reports import WorkflowCommands, result_of, write_workflow
+
+                write_workflow(WorkflowCommands(), result_of(error), os.getcwd())
+            raise
         except (OutputLost, BrokenPipeError) as error:
             if error.errno != EPIPE:
                 raise
@@ -105,22 +125,86 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(options: Options, stop: "StopSignal") -> int:
-    prompt, cwd = _prepared(options)
+    from antiphon.cli.run.reports import check_files
+
+    cwd = working_directory(options)
+    _check(options)
+    check_files(options)
+    schema = worktree = None
+    if options.output_schema is not None:
+        from antiphon.runs.structured import read_schema
+
+        schema = read_schema(options.output_schema)
+    words = read_words(options.prompt, options.file)  # before a worktree is made: it may wait
+    if options.worktree:
+        worktree = _worktree(cwd, stop)
+        cwd = worktree.cwd
+    try:
+        prompt = _prompt(options, words, cwd)
+    except BaseException:
+        if worktree is not None:
+            worktree.remove()
+        raise
     import asyncio
 
     from antiphon.cli.run.runner import Runner
 
-    return asyncio.run(Runner(options, prompt, cwd, stop).run())
+    return asyncio.run(Runner(options, prompt, cwd, stop, schema=schema, worktree=worktree).run())
 
 
-def _prepared(options: Options) -> "tuple[RunPrompt, str]":
+def _worktree(cwd: str, stop: "StopSignal") -> "Worktree":
+    """Make the worktree of a run. A signal before the agent is started removes it again."""
+    from antiphon.runs.worktrees import WorktreeError, make_worktree
+
+    stop.cancel_run = lambda: None  # one that is half made would be left
+    try:
+        made = make_worktree(cwd)
+    except WorktreeError:
+        if stop.why is not None:  # Ctrl-C has ended git, too
+            leave_at_once()
+        raise
+    stop.cancel_run = partial(_leave_without, made)
+    if stop.why is not None:
+        stop.cancel_run()
+    return made
+
+
+def _leave_without(worktree: "Worktree") -> None:
+    """End this process, without the worktree in which nothing has been started yet."""
+    with suppress(AcpError):
+        worktree.remove()
+    leave_at_once()
+
+
+def _check(options: Options) -> None:
+    """Raise `Misused` for options that make no sense together."""
+    earlier = options.resume or options.session or options.continue_last
+    if options.ephemeral and earlier:
+        raise Misused(
+            "`--ephemeral` deletes the session, and this one may be an earlier one", hint="leave out one of both"
+        )
+    if options.worktree and (options.session or options.continue_last):
+        flag = "--session" if options.session else "--continue"
+        raise Misused(
+            f"`{flag}` finds sessions of a directory, and `--worktree` makes a new one", hint="leave out one of both"
+        )
+    if options.keep_worktree is not None and not options.worktree:
+        raise Misused("`--keep-worktree` is for a run with `--worktree`", hint="add `--worktree`")
+    if options.is_remote and (options.worktree or options.patch):
+        flag = "--worktree" if options.worktree else "--patch"
+        raise Misused(
+            f"`{flag}` is for files of this machine, and the agent works on another one", hint=f"leave out `{flag}`"
+        )
+
+
+def _prompt(options: Options, words: tuple[str, str | None], cwd: str) -> "RunPrompt":
     from antiphon.client.attachments import AttachmentError
 
-    cwd = working_directory(options)
     try:
-        return read_prompt(options, cwd), cwd
+        return make_prompt(options, *words, cwd)
     except AttachmentError as error:
-        raise Misused(error.sentence, hint=error.hint) from error
+        hint = "a worktree has what is committed, and nothing else: commit it first" if options.worktree else error.hint
+        raise Misused(error.sentence, hint=hint) from error
 
 
 # --- the prompt: arguments, a file, stdin ----------------------------------------------------------------------------
@@ -156,18 +240,14 @@ class RunPrompt:
         return [v1.TextBlock(self.text), *data, *blocks_of(self.attachments, takes, agent)]
 
 
-def read_prompt(options: Options, cwd: str) -> RunPrompt:
-    """Read the prompt from the arguments, a file and stdin.
+def make_prompt(options: Options, text: str, data: str | None, cwd: str) -> RunPrompt:
+    """Make the prompt of its words, the data beside them, and the files that they and the options name.
 
     Raises:
-        Misused: nothing, or too much.
         AttachmentError: a file that goes along is not there, or has no such lines.
     """
     from antiphon.client.attachments import attached, mentioned
 
-    text, data = _words(options)
-    if not text.strip():
-        raise Misused(NO_PROMPT)
     text, mentions = mentioned(text, cwd)
     attachments = [*mentions, *(attached(path, cwd) for path in options.attach)]
     _check_lines(attachments)
@@ -184,12 +264,24 @@ def _check_lines(attachments: "list[Attachment]") -> None:
         blocks_of(wanted, v1.PromptCapabilities(image=True, audio=True, embedded_context=True))
 
 
-def _words(options: Options) -> tuple[str, str | None]:
-    words = [word for word in options.prompt if word != "-"]
-    wanted = len(words) < len(options.prompt)
-    if options.file is not None:
-        words.append(_file(options.file))
-    written = " ".join(words) if options.file is None else "\n\n".join(filter(None, (" ".join(words[:-1]), words[-1])))
+def read_words(arguments: list[str], file: str | None) -> tuple[str, str | None]:
+    """Read the words of a prompt from the arguments, a file and stdin; and what stdin has beside them.
+
+    Raises:
+        Misused: nothing, or too much.
+    """
+    text, data = _words(arguments, file)
+    if not text.strip():
+        raise Misused(NO_PROMPT)
+    return text, data
+
+
+def _words(arguments: list[str], file: str | None) -> tuple[str, str | None]:
+    words = [word for word in arguments if word != "-"]
+    wanted = len(words) < len(arguments)
+    if file is not None:
+        words.append(_file(file))
+    written = " ".join(words) if file is None else "\n\n".join(filter(None, (" ".join(words[:-1]), words[-1])))
     if not words:
         if not wanted and sys.stdin.isatty():
             raise Misused(NO_PROMPT)

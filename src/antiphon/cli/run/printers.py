@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
 
 import msgspec
 
-from antiphon.cli.run import events
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
+from antiphon.runs import events
 from antiphon.text import Style, exact_line, one_line
 from antiphon.transcript.presentation import (
     call_line,
@@ -28,9 +28,9 @@ from antiphon.transcript.presentation import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from antiphon.cli.run.events import ResultEvent
     from antiphon.cli.terminal import Screen
     from antiphon.client.session import ClientSession
+    from antiphon.runs.events import ResultEvent
     from antiphon.store.decisions import AuditEntry
     from antiphon.transcript.entries import CallEntry
 
@@ -38,6 +38,7 @@ __all__ = [
     "JsonPrinter",
     "Printer",
     "QuietPrinter",
+    "ResultPrinter",
     "TailOf",
     "TextPrinter",
     "WordOf",
@@ -70,10 +71,10 @@ class Printer(Protocol):
     def update(self, update: v1.Update) -> None:
         """Show an update."""
 
-    def decided(self, entry: "AuditEntry") -> None:
-        """Show a decision of the policy or the person."""
+    def decided(self, entry: "AuditEntry", engine: str | None) -> None:
+        """Show a decision of the policy or the person about what an engine wants to do."""
 
-    def answered(self, message: str, answer: str) -> None:
+    def answered(self, message: str, answer: str, engine: str | None) -> None:
         """Show that a question was answered or declined."""
 
     def warn(self, title: str, hint: str | None = None) -> None:
@@ -131,14 +132,14 @@ class TextPrinter:
             case _:
                 pass
 
-    def decided(self, entry: "AuditEntry") -> None:
+    def decided(self, entry: "AuditEntry", engine: str | None) -> None:
         if entry.verdict != "allow" and entry.source != "user":  # the user knows of their own answer
             self._note(
                 f"✗ denied ({entry.kind}): {exact_line(entry.subject or entry.tool or 'it did not name the action')}: {entry.why}",
                 "yellow",
             )
 
-    def answered(self, message: str, answer: str) -> None:
+    def answered(self, message: str, answer: str, engine: str | None) -> None:
         if answer != "accept":
             self._note(f"? {one_line(message)} ({'declined' if answer == 'decline' else 'dismissed'})", "yellow")
 
@@ -233,10 +234,14 @@ class TextPrinter:
 
 
 class QuietPrinter:
-    """Prints the last message, denials, failures and problems with the settings, for `--quiet`."""
+    """Prints the last message, denials, failures and problems with the settings, for `--quiet`.
 
-    def __init__(self, screen: "Screen") -> None:
+    `answer` returns what is printed of the result.
+    """
+
+    def __init__(self, screen: "Screen", answer: "Callable[[ResultEvent], str]" = lambda result: result.text) -> None:
         self._screen = screen
+        self._answer = answer
         self._warned = set[str]()
 
     def opened(self, session: "ClientSession", agent: str, version: str | None, how: str) -> None:
@@ -251,10 +256,10 @@ class QuietPrinter:
             case _:
                 pass
 
-    def decided(self, entry: "AuditEntry") -> None:
+    def decided(self, entry: "AuditEntry", engine: str | None) -> None:
         pass
 
-    def answered(self, message: str, answer: str) -> None:
+    def answered(self, message: str, answer: str, engine: str | None) -> None:
         pass
 
     def warn(self, title: str, hint: str | None = None) -> None:
@@ -267,7 +272,7 @@ class QuietPrinter:
         self._screen.note(f"{severity}: {title}{f' ({one_line(more)})' if more else ''}", "yellow")
 
     def ended(self, result: "ResultEvent", usage: v1.UsageUpdate | None, tokens: v1.Usage | None) -> None:
-        self._screen.say(result.text)
+        self._screen.say(self._answer(result))
         self._screen.end_message()
 
 
@@ -323,6 +328,7 @@ class JsonPrinter:
     def opened(self, session: "ClientSession", agent: str, version: str | None, how: str) -> None:
         self._session = session
         start = events.StartEvent(
+            schema_version=events.VERSION,
             agent=agent,
             agent_version=version,
             session_id=session.id,
@@ -355,9 +361,9 @@ class JsonPrinter:
                     events.NoticeEvent(severity=str(severity), title=title, description=description, engine=engine)
                 )
             case _:
-                self._write(events.OtherUpdateEvent(update=_plain(update)))
+                self._write(events.OtherUpdateEvent(update=_plain(update), engine=engine))
 
-    def decided(self, entry: "AuditEntry") -> None:
+    def decided(self, entry: "AuditEntry", engine: str | None) -> None:
         verdict: Literal["allow", "deny"] = "allow" if entry.verdict == "allow" else "deny"
         self._write(
             events.PermissionEvent(
@@ -367,12 +373,15 @@ class JsonPrinter:
                 asked=entry.source == "user",
                 rule=entry.rule or None,
                 why=entry.why,
+                engine=engine,
             )
         )
 
-    def answered(self, message: str, answer: str) -> None:
+    def answered(self, message: str, answer: str, engine: str | None) -> None:
         self._write(
-            events.QuestionEvent(message=message, answer=cast('Literal["accept", "decline", "cancel"]', answer))
+            events.QuestionEvent(
+                message=message, answer=cast('Literal["accept", "decline", "cancel"]', answer), engine=engine
+            )
         )
 
     def warn(self, title: str, hint: str | None = None) -> None:
@@ -390,17 +399,28 @@ class JsonPrinter:
         self._inputs[id] = call.raw_input
         denied = call.denied or self._word_of(id) == "denied"
         event = _call_event(call, engine, with_input=is_new, denied=denied)
-        if event != self._calls.get(id):  # agents repeat the call with every piece of output
-            self._calls[id] = event
+        timeless = msgspec.structs.replace(event, time="")
+        if timeless != self._calls.get(id):  # agents repeat the call with every piece of output
+            self._calls[id] = timeless
             self._write(event)
 
     def _write(self, event: events.Event) -> None:
         self._write_line(events.encode_event(event))
 
 
+class ResultPrinter(JsonPrinter):
+    """Prints the result as one JSON object, and nothing before it."""
+
+    def _write(self, event: events.Event) -> None:
+        if isinstance(event, events.ResultEvent):
+            super()._write(event)
+
+
 def usage_event(usage: v1.UsageUpdate) -> events.UsageEvent:
     """Return the event about the context window."""
-    cost = None if usage.cost is None else events.SessionCost(amount=usage.cost.amount, currency=usage.cost.currency)
+    cost = None
+    if usage.cost is not None:  # agents add up floats: 0.018160000000000003
+        cost = events.SessionCost(amount=round(usage.cost.amount, 6), currency=usage.cost.currency)
     return events.UsageEvent(used=usage.used, size=usage.size, cost=cost, engine=engine_of(usage))
 
 

@@ -4,11 +4,22 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from antiphon.cli.outcome import CANCELLED, DENIED, DONE, HALF_FAILED, LIMITED, REFUSED
-from antiphon.cli.run import events
+from antiphon.cli.outcome import (
+    CANCELLED,
+    DENIED,
+    DONE,
+    HALF_FAILED,
+    LIMITED,
+    REFUSED,
+    is_retryable,
+    kind_of,
+    retry_after,
+)
 from antiphon.client.files import Files
+from antiphon.errors import Code, RequestRefused
 from antiphon.permission.settings import BROKEN
 from antiphon.protocol import v1
+from antiphon.runs import events
 from antiphon.transcript.presentation import antiphon_meta, engine_of, is_label
 
 if TYPE_CHECKING:
@@ -66,9 +77,15 @@ def failures_in(result: v1.PromptResult) -> list[events.EngineFailure]:
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict) and isinstance(each.get("engine"), str) and isinstance(each.get("message"), str):
             hint = each.get("hint")
+            error = RequestRefused(Code.INTERNAL_ERROR, each["message"], each)
             found.append(
                 events.EngineFailure(
-                    engine=each["engine"], message=each["message"], hint=hint if isinstance(hint, str) else None
+                    engine=each["engine"],
+                    message=each["message"],
+                    hint=hint if isinstance(hint, str) else None,
+                    kind=kind_of(error),
+                    retryable=is_retryable(error),
+                    retry_after=retry_after(error),
                 )
             )
     return found
@@ -118,6 +135,10 @@ class AnswerText:
             case _:
                 pass
 
+    def end_turn(self) -> None:
+        """End the current message: the next turn begins another."""
+        self._open = False
+
     @property
     def last(self) -> str:
         """The last message that is not empty; of several engines, the last one of each, with its name."""
@@ -125,6 +146,11 @@ class AnswerText:
         if len(found) == 1:
             return found[0].labelled.lstrip("\n") if found[0].engine is not None else found[0].text
         return "\n\n".join(each.labelled.strip("\n") for each in found)
+
+    @property
+    def final(self) -> str:
+        """The last message of the turn that is not empty, without its engine's name."""
+        return next((each.text for each in reversed(self._messages) if each.text.strip()), "")
 
     @property
     def answers(self) -> list[events.EngineAnswer]:

@@ -6,7 +6,10 @@ However it is stopped (Ctrl-C, a timeout, a reader that goes away), the turn is 
 import asyncio
 import logging
 import time
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from antiphon.catalogue.known import DEMO
 from antiphon.cli.arguments import Misused, shown_time
@@ -14,28 +17,35 @@ from antiphon.cli.logs import log_file
 from antiphon.cli.outcome import (
     CANCELLED,
     DENIED,
+    DONE,
     FAILED,
     HALF_FAILED,
     MISUSED,
+    NOT_SIGNED_IN,
+    OVER_BUDGET,
+    RATE_LIMITED,
     TIMED_OUT,
+    WRONG_OUTPUT,
     OutputLost,
     is_retryable,
     kind_of,
+    retry_after,
 )
 from antiphon.cli.outcome import status_of as status_of_error
-from antiphon.cli.run import events
 from antiphon.cli.run.command import StopSignal
 from antiphon.cli.run.person import Person
 from antiphon.cli.run.printers import (
     JsonPrinter,
     Printer,
     QuietPrinter,
+    ResultPrinter,
     TailOf,
     TextPrinter,
     WordOf,
     tokens_event,
     usage_event,
 )
+from antiphon.cli.run.reports import WorkflowCommands, answer_of, write_answer, write_junit, write_workflow
 from antiphon.cli.run.result import (
     AnswerText,
     NotedFiles,
@@ -48,16 +58,25 @@ from antiphon.cli.run.result import (
 from antiphon.cli.run.session import OpenedSession, open_session
 from antiphon.cli.terminal import Screen, terminal_of
 from antiphon.client.handlers import Elicitation, Elicited
-from antiphon.client.launch import Frontend, RunningAgent, launch
+from antiphon.client.launch import Frontend, RunningAgent, engine_asking, launch
 from antiphon.config.shapes import RUN
 from antiphon.errors import AcpError, Advice, AuthRequired, sentence_and_hint
 from antiphon.protocol import v1
+from antiphon.runs import events
+from antiphon.transcript.presentation import engine_of
 from antiphon.tui.terminals import WatchedTerminals
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from antiphon.cli.arguments import Options
     from antiphon.cli.run.command import RunPrompt
+    from antiphon.client.session import ClientSession
     from antiphon.client.turn import ClientTurn
+    from antiphon.runs.budget import RunBudget
+    from antiphon.runs.patches import PatchBase
+    from antiphon.runs.structured import AnswerSchema
+    from antiphon.runs.worktrees import Worktree
     from antiphon.store.decisions import AuditEntry
 
 __all__ = ["Runner"]
@@ -71,17 +90,44 @@ MORE: Final = "`--verbose` shows the log"
 STATUS_DELAY: Final = 1.0
 """Seconds before we show what we wait for."""
 
+_STATUSES: Final = {
+    "auth_required": NOT_SIGNED_IN,
+    "rate_limited": RATE_LIMITED,
+    "over_budget": OVER_BUDGET,
+    "wrong_output": WRONG_OUTPUT,
+}
+"""Kinds of errors that have an exit status of their own."""
+
 _log = logging.getLogger(__name__)
 
 
 class Runner:
     """One run of `antiphon run`: starts the agent, sends the prompt, prints updates and the result."""
 
-    def __init__(self, options: "Options", prompt: "RunPrompt", cwd: str, stop: StopSignal) -> None:
+    def __init__(
+        self,
+        options: "Options",
+        prompt: "RunPrompt",
+        cwd: str,
+        stop: StopSignal,
+        *,
+        schema: "AnswerSchema | None" = None,
+        worktree: "Worktree | None" = None,
+    ) -> None:
         self._options = options
         self._prompt = prompt
         self._cwd = cwd
         self._stop = stop
+        self._schema = schema
+        self._worktree = worktree
+        self._workflow = WorkflowCommands() if options.github else None
+        self._worktree_report: events.WorktreeReport | None = None
+        self._patch_report: events.PatchReport | None = None
+        self._output: object = None
+        self._attempts: int | None = None
+        self._budget: RunBudget | None = None
+        self._problem: AcpError | None = None
+        """Why a turn that ended is no success all the same: over budget, or an answer in the wrong form."""
         self._began = time.monotonic()
         self._screen = Screen()
         self._terminals = WatchedTerminals()
@@ -111,9 +157,22 @@ class Runner:
         self._starting = loop.call_later(STATUS_DELAY, self._screen.status, "starting the agent …")
         limit = self._options.timeout
         timeout = loop.call_later(limit, self._stop.stop, "timeout") if limit is not None else None
+        async with AsyncExitStack() as looking:
+            stopped, error = await self._run_agent(looking, timeout)
+        return self._finish(stopped, error)
+
+    async def _run_agent(
+        self, looking: AsyncExitStack, timeout: asyncio.TimerHandle | None
+    ) -> tuple[v1.PromptResult | None, Exception | None]:
+        """Run from the start of the agent to its end, and look at what changed."""
         stopped: v1.PromptResult | None = None
         error: Exception | None = None
+        base: PatchBase | None = None
         try:
+            if self._options.patch is not None:
+                from antiphon.runs.patches import patch_base
+
+                base = await looking.enter_async_context(patch_base(self._cwd))
             async with launch(self._options.launch_options(), self._cwd, self._frontend()) as running:
                 self._running = running
                 stopped = await self._run_session(running)
@@ -124,6 +183,8 @@ class Runner:
         except AcpError as failure:
             error = failure
         except (Misused, OutputLost, BrokenPipeError):
+            await self._look_at_changes(base)  # there is no result any more: stderr has what was kept
+            self._note_worktree()
             raise
         except Exception as failure:  # a bug of ours: the user still gets a result, without a traceback
             _log.exception("a fault of this program")
@@ -131,11 +192,31 @@ class Runner:
                 f"{type(failure).__name__}: {failure}", hint=f"this is a fault of antiphon; {log_file()} has more"
             )
         finally:
-            self._starting.cancel()
+            if self._starting is not None:
+                self._starting.cancel()
             if timeout is not None:
                 timeout.cancel()
             self._screen.status(None)
-        return self._finish(stopped, error)
+        return stopped, await self._look_at_changes(base) or error
+
+    async def _look_at_changes(self, base: "PatchBase | None") -> AcpError | None:
+        """Write the patch, and keep or remove the worktree; return what went wrong."""
+        problem: AcpError | None = None
+        try:
+            if base is not None and self._options.patch is not None:
+                self._patch_report = await base.write(self._options.patch)
+        except AcpError as error:
+            problem = error
+        if (made := self._worktree) is not None:
+            keep, kept = self._options.keep_worktree or "changed", True
+            try:
+                if problem is None and (keep == "never" or (keep == "changed" and not made.changed())):
+                    made.remove()
+                    kept = False
+            except AcpError as error:
+                problem = problem or error
+            self._worktree_report = events.WorktreeReport(path=made.path, branch=made.branch, base=made.base, kept=kept)
+        return problem
 
     # The session.
 
@@ -153,6 +234,16 @@ class Runner:
         self._printer.opened(session, running.agent.name, info.version if info is not None else None, opened.how)
         if self._screen.is_terminal and running.name == DEMO and not (self._options.agent or self._options.quiet):
             self._screen.note("the demo answers, which has no model: `--agent NAME` chooses another", "dim")
+        self._limit(opened)
+        try:
+            if self._schema is not None:
+                return await self._ask_for_json(self._schema, session, blocks)
+            return await self._run_turn(session, blocks)
+        finally:
+            if self._options.ephemeral:
+                await self._forget(running, session.id)
+
+    async def _run_turn(self, session: "ClientSession", blocks: "Sequence[v1.ContentBlock]") -> v1.PromptResult:
         async with session.prompt(blocks) as turn:
             self._turn = turn
             if self._stop.why is not None:  # since the session was opened
@@ -162,19 +253,103 @@ class Runner:
         result = turn.result
         if self._stop.why is None:
             await asyncio.sleep(LINGER)
+        self._answer.end_turn()
+        self._check_budget(result)
         return result
+
+    async def _ask_for_json(
+        self, schema: "AnswerSchema", session: "ClientSession", blocks: "Sequence[v1.ContentBlock]"
+    ) -> v1.PromptResult:
+        """Prompt until an answer matches the schema, a few times at most."""
+        from antiphon.runs.structured import ATTEMPTS, NoMatch
+
+        blocks = [*blocks, v1.TextBlock(schema.request())]
+        while True:
+            self._attempts = (self._attempts or 0) + 1
+            result = await self._run_turn(session, blocks)
+            stopped = self._stop.why is not None or self._problem is not None or self._failed
+            if stopped or result.stop_reason != v1.StopReason.END_TURN:
+                return result
+            try:
+                self._output = schema.read(self._answer.final)
+                return result
+            except NoMatch as problem:
+                first = problem.sentence.partition("\n")[0].removeprefix("- ")
+                if self._attempts == ATTEMPTS:
+                    self._problem = NoMatch(
+                        f"no answer of {ATTEMPTS} matches the schema: {first}",
+                        hint="the prompt may not lead to such an answer; `--output json` shows the last one",
+                    )
+                    return result
+                self._printer.warn(f"the answer does not match the schema, so it is asked for again: {first}")
+                blocks = [v1.TextBlock(schema.request_again(problem))]
+
+    @property
+    def _failed(self) -> bool:
+        """Whether permission was needed where `--on-ask fail` holds."""
+        return self._running is not None and self._running.gate.failed is not None
+
+    # Limits.
+
+    def _limit(self, opened: OpenedSession) -> None:
+        """Begin to count what the run uses, if it has limits."""
+        options = self._options
+        if (options.max_cost, options.max_tokens, options.max_turns) == (None, None, None):
+            return
+        from antiphon.runs.budget import RunBudget, RunLimits
+
+        limits = RunLimits(options.max_cost, options.max_tokens, options.max_turns)
+        self._budget = RunBudget(limits, before=opened.session.transcript.usage, new=opened.how == "new")
+
+    def _count(self, update: v1.Update) -> None:
+        if self._budget is not None and self._problem is None:
+            self._problem = self._budget.update(update)
+            if self._problem is not None:
+                self._cancel_turn()
+
+    def _check_budget(self, result: v1.PromptResult) -> None:
+        """Compare what a turn has used with the limits: some agents report it only at the end."""
+        budget, options = self._budget, self._options
+        if budget is None:
+            return
+        passed = budget.turn_ended(result.usage)
+        if result.stop_reason == v1.StopReason.MAX_TURN_REQUESTS and (options.max_turns or options.max_cost):
+            from antiphon.runs.budget import OverBudget
+
+            passed = passed or OverBudget(
+                "the agent stopped at a limit of this run", hint="allow more with `--max-turns` or `--max-cost`"
+            )
+        self._problem = self._problem or passed
+        if options.max_cost is not None and (unpriced := budget.unpriced):
+            named = " and ".join(f"`{each}`" for each in unpriced if each)
+            self._printer.warn(
+                f"{named or 'the agent'} reports no cost, so `--max-cost` has no effect{' on it' if named else ''}",
+                "`--max-tokens` may help",
+            )
+
+    async def _forget(self, running: RunningAgent, session_id: str) -> None:
+        """Delete the session of an ephemeral run; a warning if the agent cannot."""
+        try:
+            await running.agent.delete_session(session_id)
+        except AcpError as error:
+            self._printer.warn(
+                f"the session {session_id} is not deleted: {sentence_and_hint(error)[0]}",
+                f"{running.agent.name} keeps it",
+            )
 
     async def _show(self, update: v1.Update) -> None:
         if self._person is not None:
             await self._person.undisturbed()
         self._answer.add_update(update)
         self._printer.update(update)
+        self._count(update)
 
     def _update_outside_turn(self, update: v1.Update) -> None:
         """Handle an update outside of a turn: history or settings before the prompt, late updates after it."""
         if self._turn is not None:
             self._answer.add_update(update)
             self._printer.update(update)
+            self._count(update)
 
     def _cancel_run(self, task: "asyncio.Task[object] | None") -> None:
         """Cancel the turn, or the start of the agent."""
@@ -182,7 +357,7 @@ class Runner:
             self._cancel_turn()
         elif self._opened is None and task is not None:
             task.cancel()
-        if self._options.json is False and self._stop.why == "cancelled":
+        if not self._options.events and self._stop.why == "cancelled":
             self._screen.note("cancelling … (Ctrl-C again ends the agent at once)", "dim")
 
     def _cancel_turn(self) -> None:
@@ -215,17 +390,17 @@ class Runner:
 
     async def _fill_in(self, request: v1.FormElicitation) -> Elicited:
         answer: Elicited = v1.Declined() if self._person is None else await self._person.fill_in(request)
-        return self._answered(request.message, answer)
+        return self._answered(request, answer)
 
     async def _open_page(self, request: v1.UrlElicitation) -> Elicited:
         answer: Elicited = v1.Declined() if self._person is None else await self._person.visit(request)
-        return self._answered(request.message, answer)
+        return self._answered(request, answer)
 
-    def _answered(self, message: str, answer: Elicited) -> Elicited:
+    def _answered(self, request: v1.FormElicitation | v1.UrlElicitation, answer: Elicited) -> Elicited:
         words = (
             "accept" if isinstance(answer, v1.Accepted) else "decline" if isinstance(answer, v1.Declined) else "cancel"
         )
-        self._printer.answered(message, words)
+        self._printer.answered(request.message, words, engine_of(request))
         return answer
 
     def _decided(self, entry: "AuditEntry") -> None:
@@ -234,9 +409,9 @@ class Runner:
             allowed and entry.source == "mode" and entry.kind in ("read", "search", "think")
         ):
             return
-        failed = self._running is not None and self._running.gate.failed is not None
-        if self._options.json or not failed:  # a failure is printed once, as an error
-            self._printer.decided(entry)
+        failed = self._failed
+        if self._options.events or not failed:  # a failure is printed once, as an error
+            self._printer.decided(entry, engine_asking())
         if failed:
             self._cancel_turn()
 
@@ -261,12 +436,16 @@ class Runner:
             )
         if error is None and stopped is not None and stopped.stop_reason.value == "tool_error":
             error = AcpError("the agent stopped because a tool failed", hint="its last messages show which one")
+        error = error or self._problem
+        if error is None and self._options.output_file is not None and self._stop.why is None:
+            error = self._write_answer()
         failure = _failure(error) if self._stop.why is None else None
         status = self._status(stopped, failure, wrong=error is not None and status_of_error(error) == MISUSED)
         session = self._opened.session if self._opened is not None else None
         usage = session.transcript.usage if session is not None else None
         tokens = stopped.usage if stopped is not None else None
         result = events.ResultEvent(
+            schema_version=events.VERSION,
             exit_code=status,
             stop_reason=str(stopped.stop_reason) if stopped is not None else None,
             text=self._answer.last,
@@ -276,6 +455,10 @@ class Runner:
             session_id=session.id if session is not None else None,
             usage=None if usage is None else usage_event(usage),
             tokens=None if tokens is None else tokens_event(tokens),
+            output=self._output,
+            attempts=self._attempts,
+            worktree=self._worktree_report,
+            patch=self._patch_report,
             files_changed=self._changes(),
             denials=[
                 events.DeniedAction(subject=each.subject, kind=each.action.kind, why=each.why, unasked=each.unattended)
@@ -285,19 +468,58 @@ class Runner:
             seconds=round(time.monotonic() - self._began, 3),
             error=failure,
         )
+        result = self._write_junit(result)
+        status, failure = result.exit_code, result.error
         _log.info("the run ended with %d (%s)", status, result.stop_reason)
         self._printer.ended(result, usage, tokens)
-        if gate is not None and status == DENIED and not self._options.json:
+        if gate is not None and status == DENIED and not self._options.events:
             self._screen.note(denied_line(gate.denials, gate.unattended), "yellow")
-        if status == HALF_FAILED and not self._options.json:
+        if status == HALF_FAILED and not self._options.events:
             self._note_failures(result.failures)
         if failure is not None:
             self._screen.error(failure.message, failure.hint)
         elif self._stop.why == "timeout":
             took = f"the turn took longer than {shown_time(self._options.timeout or 0)} and was cancelled"
             self._screen.error(took, "give it more time with `--timeout`")
+        if not self._options.events:
+            self._note_worktree()
         self._screen.finish()
-        return status
+        return self._report(result)
+
+    def _note_worktree(self) -> None:
+        if (made := self._worktree_report) is not None and made.kept:
+            self._screen.note(f"worktree {made.path} on branch {made.branch}", "dim")
+
+    def _write_answer(self) -> AcpError | None:
+        text = self._answer.last if self._schema is None else msgspec.json.encode(self._output).decode()
+        try:
+            write_answer(str(self._options.output_file), text)
+        except AcpError as error:
+            return error
+        return None
+
+    def _write_junit(self, result: events.ResultEvent) -> events.ResultEvent:
+        """Write the report, and return the result: with an error if that failed, unless it has another one."""
+        if self._options.junit is None:
+            return result
+        try:
+            write_junit(self._options.junit, result)
+        except AcpError as error:
+            if result.exit_code == DONE:
+                return msgspec.structs.replace(result, exit_code=FAILED, error=_failure(error))
+            self._screen.error(error.sentence, error.hint)
+        return result
+
+    def _report(self, result: events.ResultEvent) -> int:
+        """Write what GitHub Actions reads, after everything else, and return the exit status."""
+        if self._workflow is None:
+            return result.exit_code
+        try:
+            write_workflow(self._workflow, result, self._cwd)
+        except AcpError as error:
+            self._screen.error(error.sentence, error.hint)
+            return result.exit_code or FAILED
+        return result.exit_code
 
     def _note_failures(self, failures: list[events.EngineFailure]) -> None:
         """Print which engines failed. Their errors have been shown as updates already, except with `--quiet`."""
@@ -311,6 +533,8 @@ class Runner:
     def _status(self, stopped: v1.PromptResult | None, failure: events.RunFailure | None, *, wrong: bool) -> int:
         if self._stop.why is not None:
             return TIMED_OUT if self._stop.why == "timeout" else CANCELLED
+        if failure is not None and failure.kind in _STATUSES:
+            return _STATUSES[failure.kind]
         if failure is not None or stopped is None or self._running is None:
             return MISUSED if wrong else FAILED
         denied = self._running.gate.unattended > 0
@@ -324,9 +548,11 @@ class Runner:
 
 
 def _printer(options: "Options", screen: Screen, tail_of: TailOf, word_of: WordOf) -> Printer:
-    if options.json:
-        return JsonPrinter(screen.data, word_of)
-    return QuietPrinter(screen) if options.quiet else TextPrinter(screen, tail_of, word_of)
+    if options.events:
+        return (JsonPrinter if options.output == "stream-json" else ResultPrinter)(screen.data, word_of)
+    if options.quiet or options.output_schema is not None:
+        return QuietPrinter(screen, lambda result: answer_of(result, options))
+    return TextPrinter(screen, tail_of, word_of)
 
 
 def _failure(error: Exception | None) -> events.RunFailure | None:
@@ -334,11 +560,18 @@ def _failure(error: Exception | None) -> events.RunFailure | None:
         return None
     _log.error("%s", error)
     if isinstance(error, AuthRequired):
-        sentence, hint = f"the agent wants you to sign in: {error.reason}", _login_hint(error)
+        why = error.reason.removeprefix("Authentication required: ")
+        sentence, hint = f"the agent wants you to sign in: {why}", _login_hint(error)
     else:
         sentence, found = sentence_and_hint(error)
         hint = found or MORE
-    return events.RunFailure(kind=kind_of(error), message=sentence, hint=hint, retryable=is_retryable(error))
+    return events.RunFailure(
+        kind=kind_of(error),
+        message=sentence,
+        hint=hint,
+        retryable=is_retryable(error),
+        retry_after=retry_after(error),
+    )
 
 
 def _login_hint(error: AuthRequired) -> str:

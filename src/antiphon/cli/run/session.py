@@ -17,10 +17,12 @@ from antiphon.catalogue.known import OURS
 from antiphon.cli.outcome import did_you_mean
 from antiphon.client.agent import SHORTEST, find_session
 from antiphon.client.launch import follow_agent, keep_agent_to, mode_in_force
+from antiphon.config.shapes import APPEND_SYSTEM_PROMPT, MAX_COST, MAX_TOKENS, MAX_TURNS
 from antiphon.errors import AcpError, Advice, AuthRequired, Code, NotSupported, RequestRefused, sentence_and_hint
 from antiphon.protocol import v1
 from antiphon.store.errors import StoreError
 from antiphon.store.sessions import NameStore
+from antiphon.transcript.presentation import antiphon_meta
 
 if TYPE_CHECKING:
     from antiphon.cli.arguments import Options
@@ -28,12 +30,14 @@ if TYPE_CHECKING:
     from antiphon.client.session import ClientSession
     from antiphon.client.updates import OnUpdate
     from antiphon.config.shapes import McpServerConfig
+    from antiphon.protocol.base import JsonObject
 
 __all__ = [
     "How",
     "OpenedSession",
     "ServersError",
     "Unsettable",
+    "fork_session",
     "keep_name",
     "last_used",
     "open_session",
@@ -82,11 +86,16 @@ async def open_session(
     if opened is None:
         servers, directories = _place(running, options)
         session = await running.agent.new_session(
-            running.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
+            running.cwd,
+            mcp_servers=servers,
+            additional_directories=directories,
+            on_update=on_update,
+            meta=_meta(running, options),
         )
         opened = OpenedSession(session, "new")
     await _set(running, options, opened)
-    await keep_name(running, options.session or "", opened.session.id)
+    if not getattr(options, "ephemeral", False):
+        await keep_name(running, options.session or "", opened.session.id)
     return opened
 
 
@@ -101,20 +110,32 @@ async def reopen(
     return opened
 
 
+async def fork_session(
+    running: "RunningAgent", options: "Options", id: str, meta: "JsonObject", on_update: "OnUpdate"
+) -> "ClientSession":
+    """Open a copy of a session. `meta` is the `_meta` of the request."""
+    servers, directories = _place(running, options)
+    session = await running.agent.fork_session(
+        id, running.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update, meta=meta
+    )
+    await _keep_mode(running, session, f"the copy was in `{{}}`, and goes on in `{running.gate.mode.value}`")
+    return session
+
+
 async def _reopen(
     running: "RunningAgent", options: "Options", id: str, on_update: "OnUpdate | None", replay: bool
 ) -> OpenedSession:
-    agent, (servers, directories) = running.agent, _place(running, options)
+    agent, (servers, directories), meta = running.agent, _place(running, options), _meta(running, options)
     can_resume = agent.capabilities.session_capabilities.resume is not None
     can_load = agent.capabilities.load_session
     if can_resume and not (replay and can_load):
         session = await agent.resume_session(
-            id, running.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
+            id, running.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update, meta=meta
         )
         return OpenedSession(session, "resumed")
     if can_load:
         session = await agent.load_session(
-            id, running.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update
+            id, running.cwd, mcp_servers=servers, additional_directories=directories, on_update=on_update, meta=meta
         )
         return OpenedSession(session, "loaded")
     raise NotSupported(
@@ -179,6 +200,36 @@ def _nothing(running: "RunningAgent") -> NoReturn:
 
 
 # Where it works and with what.
+
+_CLAUDE_AGENTS: Final = ("claude-agent-acp", "claude-code-acp")
+"""Agents of others that take a text for the system prompt, in a form of their own."""
+
+
+def _meta(running: "RunningAgent", options: "Options") -> "JsonObject | None":
+    """Return the `_meta` of the request that opens the session: what is asked of the engines.
+
+    Raises:
+        Unsettable: there is a text for the system prompt, and the agent does not take one.
+    """
+    text, agent = getattr(options, "append_system_prompt", None), running.agent
+    asked = {
+        APPEND_SYSTEM_PROMPT: text,
+        MAX_COST: getattr(options, "max_cost", None),
+        MAX_TOKENS: getattr(options, "max_tokens", None),
+        MAX_TURNS: getattr(options, "max_turns", None),
+    }
+    ours = {key: value for key, value in asked.items() if value is not None}
+    meta: JsonObject = {"antiphon": ours} if ours else {}
+    if text is not None:
+        info = agent.info.name.rpartition("/")[2] if agent.info is not None else ""
+        if info in _CLAUDE_AGENTS:
+            meta["systemPrompt"] = {"append": text}
+        elif antiphon_meta(agent.meta).get(APPEND_SYSTEM_PROMPT) is not True:
+            raise Unsettable(
+                f"{agent.name} takes no text for its system prompt",
+                hint="leave out `--append-system-prompt`, and put it into the prompt",
+            )
+    return meta or None
 
 
 def _place(running: "RunningAgent", options: "Options") -> tuple[list[v1.McpServer], list[str]]:

@@ -19,6 +19,7 @@ from antiphon.cli.arguments import Parser, duration, split_command
 from antiphon.cli.outcome import Misused
 from antiphon.cli.serve.fleet import DATA, add_fleet_options, check_fleet_options, fleet_source
 from antiphon.cli.serve.limits import limit, limits_help, with_limits
+from antiphon.cli.serve.unit import add_unit_options, print_unit, remove_unit
 
 if TYPE_CHECKING:
     from antiphon.gateway.base import AgentSource
@@ -79,7 +80,8 @@ def parser() -> argparse.ArgumentParser:
     delete.add_argument("sessions", metavar="SESSION", nargs="+", help="its events and the text about it are deleted")
     backup = commands.add_parser("backup", help="write a copy of all data while the gateway runs")
     backup.add_argument("file", metavar="FILE", help="the file to write; it must not exist")
-    unit = commands.add_parser("unit", help="print a unit for systemd that starts this gateway")
+    unit = commands.add_parser("unit", help="print, install or remove a unit for systemd that starts this gateway")
+    add_unit_options(unit)
     for command in (status, tokens, shares, sessions, delete, backup, unit):
         command.add_argument(
             "--data", metavar="DIR", default=argparse.SUPPRESS, help="where the gateway keeps its data"
@@ -151,7 +153,7 @@ def run(arguments: list[str]) -> int:
     words, program = split_command(arguments)
     options = parser().parse_args(words)
     if options.command == "unit":
-        return _print_unit(options, words, program)
+        return _unit(options, words, program)
     if program is not None and (options.command or not program):
         raise Misused("PROGRAM belongs to `antiphon serve` itself", hint="antiphon serve [OPTIONS] -- PROGRAM …")
     if options.command:
@@ -356,15 +358,17 @@ def command_name() -> tuple[str, ...]:
     return ("antiphon",) if found is not None and Path(found).absolute() == Path(ours[0]) else ours
 
 
-def _print_unit(options: Any, words: Sequence[str], program: list[str] | None) -> int:
-    """Print a unit for systemd with the options of this command line."""
-    from antiphon.cli.serve.unit import print_unit
+def _unit(options: Any, words: Sequence[str], program: list[str] | None) -> int:
+    """Print or install a unit for systemd with the options of this command line, or remove it."""
     from antiphon.config.directories import state_dir
     from antiphon.gateway.data import data_directory
 
+    if options.undo:
+        remove_unit("antiphon", "gateway")
+        return 0
     check_fleet_options(options, program)
     more = [] if options.root is not None or options.fleet else ["--root", os.getcwd()]
     if options.data is None:
         more += ["--data", str(state_dir() / DATA if options.fleet else data_directory())]
-    print_unit("serve", words, program, what="gateway", name="antiphon", more=more)
+    print_unit("serve", words, program, what="gateway", name="antiphon", more=more, install=options.install)
     return 0

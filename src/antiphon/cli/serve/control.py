@@ -9,6 +9,7 @@ import socket
 import ssl
 import sys
 import time
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -17,12 +18,14 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from antiphon.cli.outcome import Misused
+from antiphon.cli.serve.fleet import DATA, check_fleet_options, fleet_source
+from antiphon.config.directories import state_dir
 from antiphon.errors import AcpError
 from antiphon.gateway.access.tokens import TOKEN_FILE
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.gateway.data import FILE_NAME, GatewayData, copy_file, data_directory
 from antiphon.gateway.server.admin import Admin, AdminRequest
-from antiphon.gateway.server.program import ADDRESS_FILE, GatewayAddress
+from antiphon.gateway.server.program import ADDRESS_FILE, GatewayAddress, GatewaySource, ServeOptions
 from antiphon.store.errors import DirectoryInUse
 from antiphon.text import exact_line, one_line
 
@@ -31,14 +34,21 @@ __all__ = ["run_control"]
 ANSWER_TIMEOUT: Final = 30.0
 """Seconds in which a gateway that runs has to answer."""
 
+_CALLER: Final = Principal("command line", AccessRole.ADMIN)
+_NOT_RUNNING: Final = "no gateway runs here"
+_OF_TOKENS: Final = ("tokens", "shares", "browsers")
+"""Facts that the file of a gateway in a fleet does not have."""
+
 
 def run_control(options: Any) -> int:
     """Run a subcommand and return the exit status."""
-    directory = data_directory(Path(options.data) if options.data else None)
+    source = _fleet(options)
+    chosen = Path(options.data) if options.data else state_dir() / DATA if source is not None else None
+    directory = data_directory(chosen)
     if options.command == "backup":
         return _backup(directory, Path(options.file), options.json)
     request = _request(options)
-    result = _ask(directory, request)
+    result = _ask(directory, request, source)
     if result.get("state") == "running":
         result |= _where(_address(directory))
     if getattr(options, "launch", False):
@@ -75,12 +85,22 @@ def _request(options: Any) -> AdminRequest:
             return AdminRequest(options.command)
 
 
-def _ask(directory: Path, request: AdminRequest) -> dict[str, Any]:
+def _fleet(options: Any) -> GatewaySource | None:
+    """Return what opens a gateway of a fleet, if one is named.
+
+    Raises:
+        Misused: an option is for a fleet, and none is named.
+    """
+    check_fleet_options(options, None)
+    return fleet_source(options) if options.fleet else None
+
+
+def _ask(directory: Path, request: AdminRequest, source: GatewaySource | None = None) -> dict[str, Any]:
     """Ask the gateway that has this data, or open the data if none runs."""
-    if not (directory / FILE_NAME).exists():
+    if source is None and not (directory / FILE_NAME).exists():
         raise Misused(f"`{directory}` has no data of a gateway", hint="start one with `antiphon serve`, or give --data")
     try:
-        return asyncio.run(_ask_data(directory, request))
+        return asyncio.run(_ask_data(directory, request) if source is None else _ask_fleet(directory, request, source))
     except DirectoryInUse:
         return _ask_server(directory, _address(directory), request)
 
@@ -89,8 +109,27 @@ async def _ask_data(directory: Path, request: AdminRequest) -> dict[str, Any]:
     async with GatewayData.open(directory) as data:
         await data.tokens.load()
         if request.action == "launch":
-            raise AcpError("no gateway runs here", hint="start it with `antiphon serve`: it prints an address")
-        return dict(await Admin(data).answer(request, Principal("command line", AccessRole.ADMIN), "local"))
+            raise AcpError(_NOT_RUNNING, hint="start it with `antiphon serve`: it prints an address")
+        is_copy = await data.is_copy()
+        if is_copy and request.action not in ("status", "sessions"):
+            raise Misused(
+                "this gateway is one of a fleet, which has the tokens and sessions, and it does not run",
+                hint="give the broker: antiphon serve --fleet URL [--credentials FILE] tokens",
+            )
+        result = dict(await Admin(data).answer(request, _CALLER, "local"))
+        return {name: value for name, value in result.items() if not (is_copy and name in _OF_TOKENS)}
+
+
+async def _ask_fleet(directory: Path, request: AdminRequest, source: GatewaySource) -> dict[str, Any]:
+    """Open a gateway of a fleet that does not run, as far as admins need it."""
+    if request.action == "launch":
+        raise AcpError(_NOT_RUNNING, hint="start it with `antiphon serve --fleet URL`: it prints an address")
+    async with AsyncExitStack() as stack:
+        opened = await source(ServeOptions(data=directory), stack)
+        stack.push_async_callback(opened.hub.close)
+        opened.data.tokens.revoked = lambda token: opened.hub.drop_prompts(str(token.id), "the token was revoked")
+        hub = None if request.action == "status" else opened.hub  # which says of one without that it does not run
+        return dict(await Admin(opened.data, hub).answer(request, _CALLER, "local"))
 
 
 def _address(directory: Path) -> GatewayAddress:

@@ -63,7 +63,9 @@ def check_fleet_options(options: Any, program: list[str] | None) -> None:
             "with --fleet the agents run at workers", hint="antiphon worker --fleet URL -- PROGRAM …, on their machine"
         )
     if options.files:
-        raise Misused("agents of a fleet use the files and terminals of their own machine", hint="leave out --files")
+        raise Misused(
+            "`--files` is for the machine that runs the agents", hint="give it there: antiphon worker --files client"
+        )
     for name in _OF_WORKERS:
         if getattr(options, name):
             option = f"--{name.replace('_', '-')}"
@@ -95,7 +97,7 @@ def fleet_source(options: Any) -> "GatewaySource":
         role = read_key(credentials).role
         if role != "gateway":
             raise Misused(
-                f"`{credentials}` is the key of a {role}",
+                f"`{credentials}` is a key with the role {role}",
                 hint="`antiphon fleet credentials DIR` makes one for gateways",
             )
     servers = tuple(url.strip() for given in options.fleet for url in given.split(",") if url.strip())

@@ -199,16 +199,18 @@ async def _status(options: Any) -> int:
 
 
 def _shown(found: "FleetOverview") -> str:
+    from antiphon.text import exact_line
+
     broker = found.broker
     lines = [
-        f"broker   {broker.state}, {broker.servers} server{'s' if broker.servers != 1 else ''}, {broker.messages:,} messages, {_size(broker.bytes)}"
+        f"broker   {exact_line(broker.state)}, {broker.servers} server{'s' if broker.servers != 1 else ''}, {broker.messages:,} messages, {_size(broker.bytes)}"
     ]
     if broker.lag:
         lines.append(f"         {broker.lag:,} messages are not on all servers yet")
     rows = [
-        ("worker", "state", "turns", "sessions", "slots", "agents", "host"),
+        ["worker", "state", "turns", "sessions", "slots", "agents", "host", "pid", "labels"],
         *(
-            (
+            [
                 each.name,
                 each.state,
                 str(each.turns),
@@ -216,10 +218,14 @@ def _shown(found: "FleetOverview") -> str:
                 str(each.slots or "-"),
                 ", ".join(each.agents),
                 each.host,
-            )
+                str(each.pid or "-"),
+                ", ".join(each.labels),
+            ]
             for each in found.workers
         ),
     ]
+    if not any(each.labels for each in found.workers):
+        rows = [row[:-1] for row in rows]
     lines += (
         ["", *_table(rows)] if found.workers else ["no worker is there: start one with `antiphon worker --fleet …`"]
     )
@@ -229,10 +235,15 @@ def _shown(found: "FleetOverview") -> str:
             *((each.id, each.agent, each.owner or "-", each.cwd) for each in found.sessions),
         ]
         lines += ["", *_table(owned)]
+        if (more := found.total - len(found.sessions)) > 0:
+            lines.append(f"and {more:,} that were used longer ago")
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def _table(rows: "Sequence[Sequence[str]]") -> list[str]:
+    from antiphon.text import exact_line
+
+    rows = [[exact_line(cell) for cell in row] for row in rows]  # agents choose ids, and clients directories
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 

@@ -60,7 +60,7 @@ LIMITS: Final[Mapping[str, _Limit]] = {
     "prompts-per-minute": _Limit("prompts of one token", "30", _number, "limits", "prompts_per_minute"),
     "queue": _Limit("prompts that wait in one session", "32", _number, "limits", "queue"),
     "sessions": _Limit("sessions that are open at the same time", "10000", _number, "limits", "sessions"),
-    "token-sessions": _Limit("those of them that one token has opened", "2500", _number, "limits", "token_sessions"),
+    "token-sessions": _Limit("open sessions of one token", "2500", _number, "limits", "token_sessions"),
     "connections": _Limit("connections at the same time", "1000", _number, "limits", "connections"),
     "unsent": _Limit("bytes that wait for one client, before it gets the rest later", "8M", size, "limits", "unsent"),
     "message": _Limit("size of a message, up to 64M", "16M", _message_size, "", "message_limit"),

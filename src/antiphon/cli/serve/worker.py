@@ -15,6 +15,7 @@ from antiphon.cli.outcome import Misused
 from antiphon.cli.serve.command import agent_sources, print_waiting, root_directory
 from antiphon.cli.serve.fleet import BEATS, LEASE
 from antiphon.cli.serve.limits import hub_limit, hub_limits, hub_limits_help
+from antiphon.cli.serve.unit import add_unit_options, print_unit, remove_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,6 +93,11 @@ def _add_directories(top: argparse.ArgumentParser) -> None:
     top.add_argument(
         "--workspace", metavar="NAME=DIR", action="append", help="a directory that other machines have too, by one name"
     )
+    top.add_argument(
+        "--files",
+        choices=("worker", "client"),
+        help="whose files and terminals agents use: this machine's (default), or those of the attached client where it offers them",
+    )
     top.add_argument("--data", metavar="DIR", help="where to keep data (default: `worker` in the state directory)")
     top.add_argument(
         "--machine",
@@ -136,7 +142,10 @@ def _add_limits(top: argparse.ArgumentParser) -> None:
     )
     top.add_argument("--log", choices=("text", "json"), help="write the log to stderr too, in this form")
     top.add_argument("--json", action="store_true", help="print what it is as JSON")
-    top.add_subparsers().add_parser("unit", help="print a unit for systemd that starts this worker")
+    unit = top.add_subparsers().add_parser(
+        "unit", help="print, install or remove a unit for systemd that starts this worker"
+    )
+    add_unit_options(unit)
 
 
 def _kept(text: str) -> float:
@@ -168,7 +177,7 @@ def run(arguments: list[str]) -> int:
     words, command = split_command(arguments)
     options = parser().parse_args(words)
     if options.command == "unit":
-        return _print_unit(options, words, command)
+        return _unit(options, words, command)
     sources = _sources(options.agents, command)
     program = _program(options)
     with logging_to_file(verbose=False, stderr=options.log):
@@ -177,16 +186,27 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def _print_unit(options: Any, words: "Sequence[str]", command: list[str] | None) -> int:
-    """Print a unit for systemd with the options of this command line, after they were checked."""
-    from antiphon.cli.serve.unit import print_unit
+def _unit(options: Any, words: "Sequence[str]", command: list[str] | None) -> int:
+    """Print or install a unit for systemd with the options of this command line, after they were checked; or remove it."""
     from antiphon.fleet.worker.program import worker_directory
 
+    if options.undo:
+        remove_unit("antiphon-worker", "worker")
+        return 0
     _program(options)
     more = [] if options.root is not None or options.workspace else ["--root", os.getcwd()]
     if options.data is None:
         more += ["--data", str(worker_directory())]
-    print_unit("worker", words, command, what="worker", name="antiphon-worker", more=more, drain=options.drain)
+    print_unit(
+        "worker",
+        words,
+        command,
+        what="worker",
+        name="antiphon-worker",
+        more=more,
+        drain=options.drain,
+        install=options.install,
+    )
     return 0
 
 
@@ -217,6 +237,7 @@ def _program(options: Any) -> "WorkerProgram":
         ClientRules(
             frozenset(host.lower().strip("[]") for host in options.mcp_host or ()), frozenset(options.client_meta or ())
         ),
+        options.files == "client",
         options.keep_events,
     )
 
@@ -230,7 +251,7 @@ def _chosen_name(name: str | None, credentials: Path | None) -> str:
     key = read_key(credentials)
     if key.role != "worker":
         hint = "`antiphon fleet credentials DIR --worker NAME` makes one for a worker"
-        raise Misused(f"`{credentials}` is the key of a {key.role}", hint=hint)
+        raise Misused(f"`{credentials}` is a key with the role {key.role}", hint=hint)
     if name is not None and name != key.name:
         raise Misused(f"`{credentials}` is the key of `{key.name}`", hint="leave out --name, or give another key")
     return key.name
@@ -275,6 +296,7 @@ def _announce(as_json: bool, worker: "FleetWorker") -> None:
         lines = [
             f"worker     {state.name} on {state.host}",
             f"agents     {', '.join(state.agents)}",
+            *(f"label      {label}" for label in state.labels),
             *(f"root       {root}" for root in state.roots),
             *(f"workspace  {each}" for each in shared),
             f"slots      {state.slots}",

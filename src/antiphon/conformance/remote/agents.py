@@ -16,7 +16,7 @@ __all__ = ["RemoteAgents", "RemoteDirectory", "left_out"]
 PROCESS: Final = "there is no process to look at"
 STDIO: Final = "it is about lines on stdin and stdout, which a network does not have"
 HANDSHAKE: Final = "over HTTP `initialize` opens the connection, so nothing comes before it and it is not sent twice"
-HANDSHAKES: Final = ("odd-client", "version-in-words")
+HANDSHAKES: Final = ("odd-client", "version-in-words", "version-none", "initialize-again", "initialize-first")
 """Scenarios with another handshake than the usual one."""
 FILES: Final = "it works with files and commands of this machine, which the agent on another machine does not have"
 
@@ -67,7 +67,7 @@ def left_out(suite: Suite[Any], url: str, *, shared: bool) -> dict[str, str]:
     reasons = {name: _reason(one, shared) for name, one in suite.scenarios.items()}
     if urlsplit(url).scheme in ("http", "https"):
         reasons |= dict.fromkeys(HANDSHAKES, HANDSHAKE)
-    return {name: reason for name, reason in reasons.items() if reason}
+    return {name: reason for name, reason in reasons.items() if reason and name in suite.scenarios}
 
 
 def _reason(scenario: Scenario[Any], shared: bool) -> str:

@@ -11,11 +11,12 @@ import uuid
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from antiphon.config.project_files import CLAUDE
+from antiphon.config.shapes import APPEND_SYSTEM_PROMPT, MAX_COST, MAX_TOKENS, MAX_TURNS, USED_TOKENS, asked_of_engines
 from antiphon.engines.claude import settings, wire
 from antiphon.engines.claude.grants import settings_with
 from antiphon.engines.claude.launch import EDIT_HOOKS, HOOKS, ClaudeLaunch, ServerFile, command_of, environment_of
@@ -219,6 +220,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         memory: "CliMemory",
         ids: "SessionIds",
         source: str | None,
+        last: str | None = None,
     ) -> None:
         self._handlers: dict[type, Handler] = {
             ModeChanged: lambda changed: chosen.mode_is(changed.mode),
@@ -231,6 +233,8 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             ConversationReset: self._session_cleared,
             SignInNeeded: self._sign_in,
         }
+        if MAX_TOKENS in asked_of_engines(session.meta):
+            live[v1.ToolCallUpdate] = self._call_with_tokens
         super().__init__(session, {**self._handlers, **live}, titled=source == session.id)
         self._settings = chosen
         self._history = history
@@ -238,6 +242,7 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
         self._memory = memory
         self._ids = ids
         self._source = source
+        self._last = last
         self._servers = ServerFile(session.mcp_servers)
         self._project = Project(session, self.title, CLAUDE)
         self._trusted = False
@@ -271,6 +276,13 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             for each in batch:
                 await replayed.send(each)
 
+    def _call_with_tokens(self, call: v1.ToolCallUpdate) -> "Awaitable[None]":
+        """Send an update of a call; at its end with the tokens of its request, for a client that counts them."""
+        if call.status in (v1.ToolStatus.COMPLETED, v1.ToolStatus.FAILED):
+            ours = {USED_TOKENS: self._translator.used_tokens}
+            call = msgspec.structs.replace(call, meta={**(call.meta or {}), "antiphon": ours})
+        return self._session.update(call)
+
     # The process.
 
     def start_soon(self) -> None:
@@ -286,16 +298,21 @@ class ClaudeDriver(CliDriver[ClaudePrompt]):
             stored, own_id = None, str(uuid.uuid4())
             self._ids.move(session.id, own_id)
         self._trusted = await self._project.look()
+        asked: Any = asked_of_engines(session.meta)
         launch = ClaudeLaunch(
             program=self._program,
             cwd=session.cwd,
             trusted=self._trusted,
             session=own_id,
             source=self._source if stored is None else own_id,
+            last=self._last if stored is None else None,
             directories=session.directories,
             servers=self._servers.path(),
             settings=self._launch_settings(),
             bypass=self._settings.bypass,
+            append=asked.get(APPEND_SYSTEM_PROMPT),
+            max_turns=asked.get(MAX_TURNS),
+            max_cost=asked.get(MAX_COST),
             **self._settings.chosen(),
         )
         try:

@@ -48,11 +48,13 @@ class Claude(CliEngine["ClaudeSession"]):
     version = __version__
     title = "Claude Code"
     takes = ("image", "resource")
+    cuts_forks = True
     also_takes = ("audio",)
     mcp = ("http", "sse")
     auth_methods = METHODS
     auth_aliases = ALIASES
     steers = True
+    appends_system_prompt = True
     unique_ids = True
     read_only = "plan"
 

@@ -62,6 +62,8 @@ class ClaudeLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """The id under which it stores the session."""
     source: str | None = None
     """The stored session that it goes on with, if any: the same one, or another that it then copies."""
+    last: str | None = None
+    """The line of the source that is the last one of its copy; None: all of them are copied."""
     directories: Sequence[str] = ()
     servers: str | None = None
     """The path of the file with the MCP servers."""
@@ -72,6 +74,12 @@ class ClaudeLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """Further settings, as JSON, which count beside the user's own."""
     trusted: bool = False
     """Whether the settings, hooks and MCP servers of the project count. Without that, only the user's own do."""
+    append: str | None = None
+    """A text that is added to the system prompt."""
+    max_turns: int | None = None
+    """Requests to the model that one prompt may take."""
+    max_cost: float | None = None
+    """US dollars that the session may cost."""
     bypass: bool = False
     """Whether the mode without questions may be chosen later."""
 
@@ -85,6 +93,8 @@ def command_of(launch: ClaudeLaunch) -> list[str]:
         words += ["--resume", launch.source]
         if launch.source != launch.session:
             words += ["--fork-session", "--session-id", launch.session]
+            if launch.last is not None:
+                words += ["--resume-session-at", launch.last]
     if launch.bypass:
         words.append("--allow-dangerously-skip-permissions")
     for flag, value in (
@@ -93,6 +103,9 @@ def command_of(launch: ClaudeLaunch) -> list[str]:
         ("--permission-mode", launch.mode),
         ("--model", launch.model),
         ("--effort", launch.effort),
+        ("--append-system-prompt", launch.append),
+        ("--max-turns", None if launch.max_turns is None else str(launch.max_turns)),
+        ("--max-budget-usd", None if launch.max_cost is None else f"{launch.max_cost:f}"),
     ):
         if value is not None:
             words += [flag, value]

@@ -36,6 +36,7 @@ from antiphon.engines.questions import (
     ask_in_turn,
     ask_on_server_page,
     call_with,
+    details_item,
     is_task_cancelled,
     text_item,
     why_not_asked,
@@ -314,7 +315,7 @@ def _explained(request: "wire.CanUseTool", call: v1.ToolCallPatch, lasting: list
     """Return the call with the details that the CLI sent."""
     text = list(_notes(request, call))
     text.extend(grant.note for grant in lasting if grant.note is not None)
-    return call_with(call, content=[*(call.content or []), text_item("\n\n".join(text))]) if text else call
+    return call_with(call, content=[*(call.content or []), details_item("\n\n".join(text))]) if text else call
 
 
 def _notes(request: "wire.CanUseTool", call: v1.ToolCallPatch) -> Iterator[str]:

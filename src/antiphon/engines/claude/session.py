@@ -4,13 +4,14 @@ import asyncio
 import os
 import uuid
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from antiphon.engines.claude.launch import may_bypass
 from antiphon.engines.claude.settings import ClaudeSettings
 from antiphon.engines.cli_program import StoredSettings
 from antiphon.engines.cli_session import MODE, CliSession
 from antiphon.errors import Code, RequestError
+from antiphon.transcript.fork_point import dropped_prompts
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from antiphon.engines.cli_program import CliMemory
 
 __all__ = ["ClaudeSession"]
+
+
+STORE_DELAYS: Final = (0.1, 0.2, 0.4, 0.8)
+"""Seconds between two looks for a prompt that the CLI has not stored yet."""
 
 
 class ClaudeSession(CliSession):
@@ -37,6 +42,8 @@ class ClaudeSession(CliSession):
         self._ids = ids
         self._source: str | None = None
         """The session that this one goes on with: itself, or one that it is a copy of."""
+        self._last: str | None = None
+        """The line that is the last one of the copy; None: all are copied."""
         self._settings = ClaudeSettings(session, bypass=may_bypass(os.environ))
 
     # Opening.
@@ -60,7 +67,19 @@ class ClaudeSession(CliSession):
         await self._must_exist(source)
         self.session.id = str(uuid.uuid4())
         self._source = source
+        if dropped := dropped_prompts(self.session.meta):
+            self._last = await self._line_before(source, dropped)
+            self._source = source if self._last is not None else None  # nothing is left: it is a new session
         await self._begin()
+
+    async def _line_before(self, source: str, dropped: list[str]) -> str | None:
+        """The last line of the source before these prompts. The CLI may store the last prompt a moment after it was answered."""
+        for delay in STORE_DELAYS:
+            try:
+                return await asyncio.to_thread(self._history.line_before, source, dropped)
+            except RequestError:
+                await asyncio.sleep(delay)
+        return await asyncio.to_thread(self._history.line_before, source, dropped)
 
     async def _must_exist(self, id: str) -> None:
         if await asyncio.to_thread(self._history.find, id) is None:
@@ -91,6 +110,7 @@ class ClaudeSession(CliSession):
             memory=self._memory,
             ids=self._ids,
             source=self._source,
+            last=self._last,
         )
 
     # Working.

@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from antiphon.engines.codex.session import CodexSession
     from antiphon.protocol import v1
 
-__all__ = ["API_KEY", "CHATGPT", "DEVICE", "KEYS", "METHODS", "Codex"]
+__all__ = ["API_KEY", "CHATGPT", "DEVICE", "KEYS", "METHODS", "OWN_KEY", "Codex"]
 
 KEYS: Final = ("CODEX_API_KEY", "OPENAI_API_KEY")
 """The variables that may hold an API key; the first that is set is taken."""
+
+OWN_KEY: Final = KEYS[0]
+"""The variable that is for Codex alone. It is used without a request where there is no login, as `codex exec` does, and not stored."""
 
 CHATGPT: Final = terminal_login(
     "codex",
@@ -53,6 +56,8 @@ class Codex(CliEngine["CodexSession"]):
     mcp = ("http",)
     auth_methods = METHODS
     steers = True
+    cuts_forks = True
+    appends_system_prompt = True
     unique_ids = True
     read_only = "plan"
 

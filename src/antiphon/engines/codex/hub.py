@@ -58,6 +58,10 @@ UNLOAD_AT_ONCE: Final = ("-c", "thread_unload_delay_secs=0")
 """Unload a thread when its last client leaves: by default a server keeps it loaded for a while, and no other server can open it."""
 
 
+IN_MEMORY: Final = ("-c", 'cli_auth_credentials_store="ephemeral"')
+"""Keep a login in the memory of the server. It reads no stored one then."""
+
+
 class ThreadListener(Protocol):
     """The session of a thread."""
 
@@ -91,6 +95,10 @@ class CodexHub:
         self._models: tuple[CodexServer, list[wire.CodexModel]] | None = None
         self.login: Mark = None
         """The login that the server has read."""
+        self.key: str | None = None
+        """The API key that each server gets when it starts, and does not store. None: it uses the stored login."""
+        self.may_use_key = True
+        """Whether a key of the environment may be used without a request: not after the user has signed out."""
 
     async def ready(self) -> CodexServer:
         """Return the server once it can be used.
@@ -199,7 +207,7 @@ class CodexHub:
         """Start a server in the user's own environment, where its home, login and settings are, and not in the project's directory."""
         self._early.clear()  # the next one has its own
         self.login = kept_login()
-        command = [self.program.path, "app-server", *UNLOAD_AT_ONCE]
+        command = [self.program.path, "app-server", *UNLOAD_AT_ONCE, *(IN_MEMORY if self.key else ())]
         return await CodexServer.start(command, home_directory(), harmless_git(environment_for("codex")), self._expect)
 
     def _expect(self) -> None:
@@ -207,9 +215,11 @@ class CodexHub:
             each.expect()
 
     async def began(self, server: CodexServer) -> None:
-        """Send `initialize`."""
+        """Send `initialize`, and the key that the server has to use."""
         await server.request("initialize", INTRODUCTION)
         server.notify("initialized")
+        if self.key is not None:
+            await server.request("account/login/start", {"type": "apiKey", "apiKey": self.key})
 
     def receive(
         self, server: CodexServer, line: "wire.ServerNotification | wire.ServerRequest | wire.GarbledMessage"

@@ -1,6 +1,7 @@
 """The account of Codex: whether the user is signed in, signing in and out, by its server and its own commands.
 
-Only an API key passes through here, from the environment to the server, which stores it.
+Only an API key passes through here, from the environment to the server. It stores the key if the user chose to sign in with it, and keeps
+that of CODEX_API_KEY in memory.
 """
 
 import os
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from antiphon.engines.cli_engine import run_login, sign_in_error
 from antiphon.engines.cli_program import CODEX, FoundProgram, home_directory, run_cli
 from antiphon.engines.codex import wire
-from antiphon.engines.codex.engine import API_KEY, KEYS, METHODS
+from antiphon.engines.codex.engine import API_KEY, KEYS, METHODS, OWN_KEY
 from antiphon.errors import Code, ConnectionClosed, RequestError
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ async def must_be_signed_in(hub: "CodexHub") -> "CodexServer":
     server, account = await _server_and_account(hub)
     if not _may_work(account):
         server, account = await _with_new_login(hub, server)
+    if not _may_work(account) and hub.may_use_key and hub.key is None and (key := _key(OWN_KEY)) is not None:
+        hub.key = key
+        hub.drop(server)
+        server, account = await _server_and_account(hub)
     if not _may_work(account):
         raise sign_in_needed()
     return server
@@ -59,13 +64,16 @@ async def sign_in(hub: "CodexHub", method_id: str) -> None:
 
     with client_errors():
         if method_id == API_KEY.id:
-            key = next((key for name in KEYS if (key := os.environ.get(name, "").strip())), None)
+            key = _key(*KEYS)
             if key is None:
                 raise sign_in_needed(method_id=method_id)
+            if key == hub.key:  # it is used already, and sessions may work with it
+                return
             await _request(hub, "account/login/start", {"type": "apiKey", "apiKey": key}, "sign you in")
             return
         server, account = await _server_and_account(hub)
         if _may_be_old(hub, account):
+            hub.key = None  # what was stored since comes first
             _, account = await _with_new_login(hub, server)
         if not _may_work(account):
             raise sign_in_needed(method_id=method_id)
@@ -81,6 +89,10 @@ async def sign_out(hub: "CodexHub") -> None:
 
     with client_errors():
         await _request(hub, "account/logout", None, "sign you out")
+        hub.may_use_key = False
+        if hub.key is not None:
+            hub.key = None
+            hub.drop(await hub.ready())  # it would store no other login
 
 
 def kept_login() -> Mark:
@@ -95,15 +107,16 @@ def kept_login() -> Mark:
 
 def sign_in_needed(details: str = "", method_id: str | None = None) -> RequestError:
     """The error that asks a client to sign the user in, with the login methods. `details`: the message of Codex."""
-    variables = " or ".join(KEYS)
     if method_id == API_KEY.id:
-        what = f"set {variables} in the environment of the agent and start it again"
+        what = f"set {' or '.join(KEYS)} in the environment of the agent and start it again"
     else:
-        what = (
-            f"run `antiphon agent --engine codex --login` in a terminal; or set {variables} in the environment of the agent"
-            f" and sign in by `{API_KEY.id}`"
-        )
+        what = f"run `antiphon agent --engine codex --login` in a terminal, or set {OWN_KEY} in the environment of the agent"
     return sign_in_error("Codex", METHODS, what, details)
+
+
+def _key(*names: str) -> str | None:
+    """Return the first API key that one of these variables holds."""
+    return next((key for name in names if (key := os.environ.get(name, "").strip())), None)
 
 
 def _may_be_old(hub: "CodexHub", account: wire.AccountRead) -> bool:

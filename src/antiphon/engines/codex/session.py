@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from antiphon.engines.cli_session import CliSession
 from antiphon.engines.codex.driver import CodexDriver
 from antiphon.engines.codex.settings import CodexSettings
+from antiphon.transcript.fork_point import dropped_prompts
 
 if TYPE_CHECKING:
     from antiphon.agent.agent import Outcome
@@ -37,7 +38,7 @@ class CodexSession(CliSession):
 
     async def copy(self, source: str) -> None:
         self._follow(source)
-        await self._driver.begin(await self._driver.thread.fork(source))
+        await self._driver.begin(await self._driver.thread.fork(source, dropped_prompts(self.session.meta)))
 
     def _follow(self, id: str) -> None:
         """Take over the settings of a session that is open already: Codex does not know which mode its rights were sent for."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from antiphon.engines.codex.hub import CodexHub
     from antiphon.engines.codex.server import CodexServer
 
-__all__ = ["PAGE", "TURNS_PAGE", "delete_thread", "list_threads", "turns_of"]
+__all__ = ["PAGE", "TURNS_PAGE", "delete_thread", "list_threads", "prompts_of", "turns_of"]
 
 PAGE: Final = 50
 """Threads in one page."""
@@ -112,3 +112,14 @@ async def turns_of(server: "CodexServer", thread: str) -> "AsyncIterator[list[wi
         if not cursor or not page.data or cursor in known:
             return
         known.add(cursor)
+
+
+async def prompts_of(server: "CodexServer", thread: str) -> list[tuple[str, str]]:
+    """Return the turns of a thread in order, each with its id and the text of its prompt."""
+    found: list[tuple[str, str]] = []
+    async for page in turns_of(server, thread):
+        for turn in page:
+            prompts = [item for item in turn.items if isinstance(item, wire.UserMessage)]
+            texts = [part.text for part in prompts[0].content if isinstance(part, wire.TextInput)] if prompts else []
+            found.append((turn.id, "".join(texts)))
+    return found

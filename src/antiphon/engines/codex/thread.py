@@ -1,7 +1,7 @@
 """The thread of a session: opened in the server, opened again in the next one, closed. And what it is opened with."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +9,7 @@ import msgspec
 
 from antiphon.aio import ignore_result
 from antiphon.config.project_files import CODEX, directories_above, main_repository
+from antiphon.config.shapes import APPEND_SYSTEM_PROMPT, asked_of_engines
 from antiphon.engines.codex import wire
 from antiphon.engines.codex.login import must_be_signed_in
 from antiphon.engines.codex.modes import config_with_profile, has_rules
@@ -21,12 +22,14 @@ from antiphon.engines.codex.server import (
     key_at_fault,
     refusal_of,
 )
+from antiphon.engines.codex.stored_threads import prompts_of
 from antiphon.engines.labels import free_name
 from antiphon.engines.process import CliRefused
 from antiphon.engines.project import Project
 from antiphon.errors import Code, ConnectionClosed, ResponseError
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
+from antiphon.transcript.fork_point import cut_point, no_cut
 
 if TYPE_CHECKING:
     from antiphon.agent.session import AgentSession
@@ -76,6 +79,7 @@ class CodexConfig(msgspec.Struct, frozen=True):
     default_permissions: str | None = None
     sandbox_workspace_write: _Workspace | None = None
     model_reasoning_summary: str | None = None
+    developer_instructions: str | None = None
     projects: dict[str, _Project] | None = None
 
     @property
@@ -178,9 +182,28 @@ class OpenThread:
         self._named = True
         return await self._first("thread/resume", {"threadId": self.id})
 
-    async def fork(self, source: str) -> wire.ThreadOpened:
-        """Start a new thread with the history of another session. The session is named after it."""
-        return await self._first("thread/fork", {"threadId": self._hub.ids.own_id(source)})
+    async def fork(self, source: str, dropped: Sequence[str] = ()) -> wire.ThreadOpened:
+        """Start a new thread with the history of another session, without these prompts and what followed. The session is named after it.
+
+        Raises:
+            RequestError: it is not certain where these prompts begin, or this version of Codex copies whole threads only.
+        """
+        wanted: JsonObject = {"threadId": self._hub.ids.own_id(source)}
+        if not dropped:
+            return await self._first("thread/fork", wanted)
+        with client_errors():
+            turns = await prompts_of(await self._signed_in(), str(wanted["threadId"]))
+        cut = cut_point([text for _, text in turns], dropped)
+        if cut is None:
+            raise no_cut()
+        if cut == 0:
+            return await self.start()
+        opened = await self._first("thread/fork", {**wanted, "lastTurnId": turns[cut - 1][0]})
+        with client_errors():
+            left = await prompts_of(await self._signed_in(), opened.thread.id)
+        if [text for _, text in left] != [text for _, text in turns[:cut]]:
+            raise no_cut()  # a version that does not know where to end has copied all of it
+        return opened
 
     async def _first(self, method: str, params: JsonObject) -> wire.ThreadOpened:
         with client_errors():
@@ -238,7 +261,11 @@ class OpenThread:
     async def _request_thread(self, server: CodexServer, method: str, params: JsonObject) -> wire.ThreadOpened:
         session, starts = self._session, method == "thread/start"
         wanted: JsonObject = {"cwd": session.cwd, **params, **(RAW_EVENTS if starts else {})}
-        config = await self._config(await self._configured(server))
+        configured = await self._configured(server)
+        config = await self._config(configured)
+        if isinstance(more := asked_of_engines(session.meta).get(APPEND_SYSTEM_PROMPT), str):
+            # It takes the place of what the user has configured.
+            wanted["developerInstructions"] = "\n\n".join(filter(None, (configured.developer_instructions, more)))
         if session.mcp_servers:
             config["mcp_servers"] = servers_of(session.mcp_servers)
         if config:

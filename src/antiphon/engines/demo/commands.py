@@ -31,7 +31,7 @@ class DemoCommand(NamedTuple):
 COMMANDS: Final[dict[str, DemoCommand]] = {}
 """All commands by name. Filled by `all_commands`."""
 
-_MODULES: Final = ("commands", "workspace", "features")
+_MODULES: Final = ("commands", "workspace", "background", "features")
 
 
 def command(name: str, description: str, hint: str | None = None) -> "Callable[[Handler], Handler]":

@@ -27,6 +27,7 @@ class Demo(Engine):
     takes = ("image", "audio", "resource")
     mcp = ("http", "sse")
     auth_methods = (SIGN_IN,)
+    cuts_forks = True
     read_only = "plan"
     keeps_with_us = True
 

@@ -226,7 +226,7 @@ ALL_STEPS: Final = (
     ("resource", ""), ("ask", ""), ("visit", ""), ("permission", ""), ("edit", FILE), ("read", FILE), ("search", "response"),
     ("move", f"{FILE} {MOVED}"), ("delete", MOVED), ("run", "echo call && echo response"), ("limit", "0.2 echo slow; sleep 60"), ("fetch", ""), ("mode", "default"),
     ("set", "thinking on"), ("set", "thinking off"), ("title", ""), ("notice", ""), ("compact", ""), ("compact", "fail"),
-    ("compact", "cancel"), ("mcp", ""), ("plans", ""), ("child", ""), ("usage", ""),
+    ("compact", "cancel"), ("count", "2"), ("ids", ""), ("mcp", ""), ("plans", ""), ("child", ""), ("usage", ""),
 )  # fmt: skip
 """Command and what follows it. What changes the workspace cleans up after itself."""
 

@@ -14,6 +14,7 @@ from antiphon.store.errors import BadCursor, NoSuchSession, StoreError
 from antiphon.store.locks import LiveElsewhere
 from antiphon.store.schema import open_database
 from antiphon.store.sessions import SessionStore
+from antiphon.transcript.fork_point import cut_point, dropped_prompts, no_cut
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,7 +49,21 @@ class _Call(msgspec.Struct):
     status: str | None = None
 
 
+class _PromptPart(msgspec.Struct):
+    """The fields of an update that show whether it is a part of a prompt, and of which."""
+
+    sessionUpdate: str = ""
+    messageId: str | None = None
+    content: object = None
+
+    @property
+    def text(self) -> str:
+        found = self.content.get("text") if isinstance(self.content, dict) else None
+        return found if isinstance(found, str) else ""
+
+
 _call: Final = msgspec.json.Decoder(_Call)
+_prompt: Final = msgspec.json.Decoder(_PromptPart)
 
 
 class DemoStore:
@@ -80,17 +95,38 @@ class DemoStore:
             await asyncio.wait(tuple(self._creating))
 
     async def fork(self, session: "AgentSession", source: str) -> DemoState:
-        """A new session with the history of another."""
+        """A new session with the history of another, up to the prompts that are to be left out."""
         await self._created()
+        dropped = dropped_prompts(session.meta)
         try:
+            length = await self._length_before(source, dropped) if dropped else None
             await self._store.fork(
-                source, session.id, cwd=session.cwd, directories=session.directories, client=session.client.name
+                source,
+                session.id,
+                cwd=session.cwd,
+                directories=session.directories,
+                client=session.client.name,
+                length=length,
             )
         except NoSuchSession as error:
             raise _not_found(source) from error
         state = await self.find(session.id, session.cwd)
         state.always = {}  # what was allowed in one session is not allowed in another
         return state
+
+    async def _length_before(self, session_id: str, dropped: "list[str]") -> int:
+        """How many updates of a session come before the first of these prompts."""
+        found: list[tuple[int, str | None, str]] = []  # the number of the first update of a prompt, its id, its text
+        for number, raw in enumerate(await self._store.history(session_id)):
+            if (part := _prompt.decode(raw)).sessionUpdate == "user_message_chunk":
+                if found and found[-1][1] == part.messageId:
+                    found[-1] = (*found[-1][:2], found[-1][2] + part.text)
+                else:
+                    found.append((number, part.messageId, part.text))
+        cut = cut_point([text for _, _, text in found], dropped)
+        if cut is None:
+            raise no_cut()
+        return found[cut][0]
 
     async def find(self, session_id: str, cwd: str) -> DemoState:
         """Return the state of a session. In another directory nothing is allowed beforehand.

@@ -288,10 +288,11 @@ async def run(demo: "DemoSession", turn: "AgentTurn", rest: str) -> "Outcome":
     async with turn.tool(f"Run `{rest}`", v1.ToolKind.EXECUTE, name="Bash", input={"command": rest}) as call:
         if not await demo.allowed(turn, call, v1.ToolKind.EXECUTE, rest):
             return None
-        finished = await call.run(rest)
-        if not finished.ok:
-            call.fail()
-    await turn.say(_ending(rest, finished))
+        async with call.cancellable():
+            finished = await call.run(rest)
+            if not finished.ok:
+                call.fail()
+    await turn.say("You cancelled the command, and the turn goes on." if call.cancelled else _ending(rest, finished))
     return None
 
 

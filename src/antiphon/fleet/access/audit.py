@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
 from secrets import token_hex
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -21,6 +21,7 @@ from antiphon.errors import AcpError
 from antiphon.fleet.broker import Broker, CoreMessage
 from antiphon.gateway.access.audit import DETAIL_LIMIT, AccessLog
 from antiphon.gateway.base import HubAudit, Principal
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.store.database import utc_now
 
 __all__ = ["AUDIT_SUBJECT", "AuditReceiver", "AuditSender"]
@@ -65,7 +66,7 @@ class _Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     action: str
     session: str
     detail: str
-    age: float = 0.0
+    age: Annotated[float, msgspec.Meta(ge=0, le=10**9)] = 0.0
 
 
 class _Batch(msgspec.Struct, frozen=True):
@@ -184,7 +185,7 @@ class AuditReceiver:
     def _take(self, message: CoreMessage) -> None:
         try:
             batch = msgspec.json.decode(message.data, type=_Batch)
-        except msgspec.DecodeError as error:
+        except BAD_INPUT as error:
             _log.error("entries of a worker for the audit log cannot be read: %s", error)
             self._answer(message, UNREADABLE)
             return

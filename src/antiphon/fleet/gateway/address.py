@@ -1,5 +1,6 @@
 """Where the connections of a link lead: to the owner of a session, to a worker that can take it, or to its history where none can."""
 
+import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -10,6 +11,8 @@ from antiphon.gateway.base import GatewaySession, Principal
 from antiphon.journal.owner import NoOwner, Placement
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from antiphon.errors import AcpError
     from antiphon.transports.base import Transport
 
@@ -38,6 +41,15 @@ class FleetRoutes(Protocol):
         Raises:
             NoOwner: no worker has it.
         """
+
+    def machines(self, agent: str) -> "Mapping[str, str]":
+        """Return the machines that have an agent, each with the worker to ask there."""
+
+    def listed(self, agent: str, host: str, ids: "Collection[str]") -> None:
+        """Note on which machine sessions were listed."""
+
+    def listed_at(self, agent: str, session_id: str) -> str | None:
+        """Return a living worker of the machine on which a session was listed that nothing is stored of."""
 
     async def connect(self, worker: str, hello: Hello) -> "Transport":
         """Open a connection to a worker.
@@ -95,8 +107,14 @@ class RouteAddress:
         agent: str,
         session_id: str | None = None,
         placement: Placement | None = None,
+        gate: asyncio.Semaphore | None = None,
+        host: str = "",
     ) -> None:
-        """`placement` is for a session that is new, or that only an agent may have."""
+        """`placement` is for a session that is new, or that only an agent may have. `gate` bounds how many are looked for at once.
+
+        `host` is the machine that requests about no session are for, while it has a worker.
+        """
+        self.host = host
         self.session_id = session_id
         self.waits: AcpError | None = None
         """Why no worker has the session now, so that it can only be read; None while one has it."""
@@ -108,6 +126,7 @@ class RouteAddress:
         self._principal = principal
         self._agent = agent
         self._placement = placement
+        self._gate = gate or asyncio.Semaphore()
         self.is_new = session_id is None and placement is not None
         """Whether the session is to be opened."""
 
@@ -128,6 +147,10 @@ class RouteAddress:
         Raises:
             AcpError: there is none now. It is final for a new session that no worker can take.
         """
+        async with self._gate:
+            return await self._open()
+
+    async def _open(self) -> "Transport":
         hello = Hello(self._principal, self._agent)
         try:
             worker, key = await self.worker()
@@ -152,6 +175,10 @@ class RouteAddress:
             self.is_unknown = row is None
             if row is not None:
                 return await self._routes.find(row.key) or await self._routes.place(placement_of(row)), row.key
+            if (listed := self._routes.listed_at(self._agent, self.session_id)) is not None:
+                return listed, ""
+        if self.host and (chosen := self._routes.machines(self._agent).get(self.host)) is not None:
+            return chosen, ""
         if self._placement is not None:
             return await self._routes.place(self._placement), ""
         return self._routes.any_worker(self._agent), ""  # which refuses a session that is nowhere, too

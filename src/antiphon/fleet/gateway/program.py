@@ -28,6 +28,7 @@ from antiphon.fleet.membership import INTERVAL, LEASE, Members
 from antiphon.fleet.nats import connect_broker
 from antiphon.fleet.owner import FleetOwner
 from antiphon.fleet.rows import FleetRows
+from antiphon.fleet.streams import ACCESS, SESSIONS
 from antiphon.fleet.worker.summaries import SessionSummaries
 from antiphon.gateway.data import DAY, GatewayData
 from antiphon.gateway.server.program import GatewaySource, OpenGateway, ServeOptions, note_to
@@ -59,24 +60,35 @@ def fleet_gateway(address: FleetAddress) -> GatewaySource:
     """Return what starts a gateway of a fleet."""
 
     async def start(options: ServeOptions, stack: AsyncExitStack) -> OpenGateway:
-        broker = await connect_broker(address.servers, name="gateway", credentials=address.credentials)
-        stack.push_async_callback(broker.close)
-        return await open_fleet_gateway(broker, address, options, stack)
+        brokers = []
+        for stream in (SESSIONS, ACCESS):  # the tokens are in an account of the broker that no worker is in
+            broker = await connect_broker(
+                address.servers, name="gateway", credentials=address.credentials, streams=(stream,)
+            )
+            stack.push_async_callback(broker.close)
+            brokers.append(broker)
+        sessions, access = brokers
+        return await open_fleet_gateway(sessions, address, options, stack, access=access)
 
     return start
 
 
 async def open_fleet_gateway(
-    broker: Broker, address: FleetAddress, options: ServeOptions, stack: AsyncExitStack
+    broker: Broker,
+    address: FleetAddress,
+    options: ServeOptions,
+    stack: AsyncExitStack,
+    *,
+    access: Broker | None = None,
 ) -> OpenGateway:
-    """Start a gateway over a broker.
+    """Start a gateway over a broker. `access` is its connection for tokens, if that is another one.
 
     Raises:
         AcpError: the broker or its file cannot be used; the hint says why.
     """
     data = await stack.enter_async_context(GatewayData.open(options.data))
     await _check_directory(data)
-    tokens = FleetTokens(broker, data.directory)
+    tokens = FleetTokens(access or broker, data.directory)
     data.tokens = tokens
     stack.push_async_callback(tokens.close)
     await tokens.load()
@@ -102,7 +114,7 @@ async def open_fleet_gateway(
         audit=partial(note_to, data.audit),
         default=address.default,
         page=page_hash(),
-        problem=lambda: tokens.problem,
+        problem=lambda: tokens.problem or next((each.problem for each in members.workers.values() if each.problem), ""),
         row_changed=archive.note,
         row_deleted=tokens.forget_session,
     )
@@ -162,13 +174,10 @@ async def _check_directory(data: GatewayData) -> None:
         AcpError: it is one.
     """
 
-    def is_other(connection: Connection) -> bool:
-        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        has_sessions = connection.execute("SELECT 1 FROM session LIMIT 1").fetchone() is not None
-        is_copy = "copied_stream" in names and connection.execute("SELECT 1 FROM copied_stream").fetchone() is not None
-        return has_sessions and not is_copy
+    def has_sessions(connection: Connection) -> bool:
+        return connection.execute("SELECT 1 FROM session LIMIT 1").fetchone() is not None
 
-    if await data.database.read(is_other):
+    if await data.database.read(has_sessions) and not await data.is_copy():
         raise AcpError(
             f"`{data.directory}` has the sessions of a gateway that is in no fleet",
             hint="choose another directory with --data",

@@ -11,7 +11,7 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -21,6 +21,7 @@ from msgspec import UNSET, UnsetType
 from antiphon.errors import Code, ConnectionClosed, RequestError, fresh
 from antiphon.fleet.gateway.address import FleetRoutes, RouteAddress, SessionRequest
 from antiphon.fleet.gateway.link import RoutedLink
+from antiphon.fleet.gateway.list_pages import SessionListPages
 from antiphon.gateway.access.messages import REQUESTS
 from antiphon.gateway.access.quotas import waits_too_much
 from antiphon.gateway.base import AccessRole, GatewaySession, Principal
@@ -29,6 +30,7 @@ from antiphon.gateway.methods.base import GatewayHub
 from antiphon.gateway.methods.control import share_row
 from antiphon.gateway.methods.extension import SESSION_METHODS, ExtensionMethods, GatewayMethods, introduction
 from antiphon.gateway.turns import LATER, for_role
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.remote.sessions import ATTACH, DETACH
 from antiphon.rpc.envelope import Notification, Request, RequestId, Response, head_of_answer
 from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, id_key
@@ -44,6 +46,9 @@ __all__ = ["RoutedClient", "RoutingHub"]
 
 MAX_LINKS: Final = 1000
 """Sessions of one client that have a link at the same time."""
+
+OPENED_AT_ONCE: Final = 32
+"""Links of one client for which a worker is looked for, and connected to, at the same time: others have to get their turn."""
 
 HELD: Final = 4 * 1024 * 1024
 """Bytes of one client that wait for workers. One request waits however large it is."""
@@ -61,7 +66,7 @@ _LINK_CLOSED: Final = ConnectionClosed("the session was closed, or the agent was
 _OPENED_AGAIN: Final = frozenset({"session/load", "session/resume", ATTACH})
 _SHARE: Final = "_antiphon/session/share"
 _ENDED: Final = frozenset({"session/close", "session/delete"})
-_LEFT: Final = _ENDED | {DETACH}
+_LEFT: Final = _ENDED | {DETACH, "session/list"}
 _OF_SESSIONS: Final = _OPENED_AGAIN | _ENDED | {*SESSION_METHODS, *ExtensionMethods.NAMES}
 """Requests that may be about a session which this client has closed."""
 
@@ -111,11 +116,13 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
         self._home: RoutedLink | None = None
         """The link for what is about no session."""
         self._links: dict[str, RoutedLink] = {}
+        self._gate = asyncio.Semaphore(OPENED_AT_ONCE)
         self._opening: set[RoutedLink] = set()
         """The links of sessions that are being opened."""
         self._timers: dict[RoutedLink, asyncio.TimerHandle] = {}
         """When each link that is idle is closed."""
         self._methods = _FleetMethods(self)
+        self._pages = SessionListPages()
         self._ids: Iterator[int] = count(FIRST_ID)
         self._closed_sessions: dict[str, None] = {}
         """The sessions that it has closed. It has to load or resume one before it uses it again."""
@@ -158,7 +165,7 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
 
     def _address(self, session_id: str | None = None, request: SessionRequest | None = None) -> RouteAddress:
         placement = None if request is None or not request.cwd else request.placement(self._agent)
-        return RouteAddress(self._hub.routes, self.principal, self._agent, session_id, placement)
+        return RouteAddress(self._hub.routes, self.principal, self._agent, session_id, placement, self._gate)
 
     def _home_link(self) -> RoutedLink:
         if self._home is None:
@@ -249,6 +256,8 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
         result = _result_of(frame)
         if method == "initialize":
             return self._initialized(link, frame, result)
+        if method == "session/list":
+            return frame if result is None or not link.address.host else self._listed(link, frame)
         if link in self._opening:
             self._opened(link, result)
         elif result is not None and session_id is not None and method in _OPENED_AGAIN:
@@ -268,7 +277,7 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
         self._initialized_once(failed=False)
         try:
             return with_value(frame, ("result", "_meta", "antiphon"), msgspec.json.encode(introduction(self)))
-        except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (Unreadable, *BAD_INPUT):
             return frame
 
     def _initialized_once(self, *, failed: bool) -> None:
@@ -280,7 +289,7 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
         self._opening.discard(link)
         try:
             session_id = msgspec.json.decode(result or b"{}", type=_NewSession).session_id
-        except msgspec.DecodeError:
+        except BAD_INPUT:
             session_id = ""
         if not session_id:
             self._drop(link)
@@ -296,6 +305,8 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
 
     def _introduce(self, request: Request, line: bytes) -> None:
         self._hello = line if self._dialect is None else _without_sign(line)
+        if self._home is not None:  # its `initialize` is repeated
+            self._drop(self._home)
         link = self._home = self._begin_link(self._address())
         self._forward(link, request, self._hello, None)
 
@@ -308,6 +319,8 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
         session_id = session_in(request.params)
         if request.method == "session/new" and self.may(AccessRole.DRIVE):
             self._open_session(request, line, self._address(None, SessionRequest.read(request.params)))
+        elif request.method == "session/list" and (machines := self._hub.routes.machines(self._agent)):
+            self._list(request, line, machines)
         elif session_id is None:
             self._forward(self._home_link(), request, line, None)
         elif request.method == "session/fork" and self.may(AccessRole.DRIVE):
@@ -325,6 +338,32 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
                 self.refuse(request, Code.INVALID_REQUEST, why, hint="close some, or detach from them", recovery=LATER)
             else:
                 self._forward(link, request, line, session_id)
+
+    def _list(self, request: Request, line: bytes, machines: Mapping[str, str]) -> None:
+        """Have a worker list sessions: of the first machine, or of that which the cursor names."""
+        try:
+            place = self._pages.place(request.params, machines)
+        except (RequestError, *BAD_INPUT) as error:
+            hint = error.hint if isinstance(error, RequestError) else ""
+            self.refuse(request, Code.INVALID_PARAMS, "the cursor of `session/list` cannot be read", hint=hint)
+            return
+        if place is None:
+            self.put(b'%b{"sessions":[]}}' % head_of_answer(request.id), None, request.id)
+            return
+        line = self._pages.for_worker(line, place)
+        routes, gate = self._hub.routes, self._gate
+        address = RouteAddress(routes, self.principal, self._agent, gate=gate, host=place.host)
+        self._open_session(request, line, address)
+
+    def _listed(self, link: RoutedLink, frame: bytes) -> bytes:
+        """Return a page of the list as the client gets it, and note on which machine its sessions are."""
+        routes, host = self._hub.routes, link.address.host
+        try:
+            page = self._pages.page(frame, host, routes.machines(self._agent))
+        except BAD_INPUT:
+            return frame
+        routes.listed(self._agent, host, page.ids)
+        return page.frame
 
     def _open_session(self, request: Request, line: bytes, address: RouteAddress) -> None:
         """Open a session over a link of its own: a new one, or a fork, which begins at the worker of its source."""
@@ -381,7 +420,7 @@ class RoutedClient(GatewayConnection[RoutedRequest]):
     def _cancel(self, notification: Notification, line: bytes) -> None:
         try:
             id = msgspec.json.decode(notification.params, type=dict[str, int | float | str | None]).get("requestId")
-        except msgspec.DecodeError:
+        except BAD_INPUT:
             return
         asked = self._open.get(id_key(id))
         if asked is not None:
@@ -435,7 +474,7 @@ def _result_of(frame: bytes) -> bytes | None:
     """Return the result of a response; None if it is an error."""
     try:
         result = msgspec.json.decode(frame, type=_Frame).result
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return None
     return None if isinstance(result, UnsetType) else bytes(result)
 

@@ -1,12 +1,12 @@
 """The ways of a gateway to the workers of a fleet: the owner of a session, a worker for a new one, any worker with an agent."""
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from antiphon.journal.owner import NoOwner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from antiphon.fleet.gateway.address import RouteAddress
     from antiphon.fleet.gateway.reader import SessionReader
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from antiphon.transports.base import Transport
 
 __all__ = ["OwnerRoutes"]
+
+LISTED: Final = 10_000
+"""Sessions of which it is remembered where they were listed."""
 
 
 class OwnerRoutes:
@@ -34,6 +37,8 @@ class OwnerRoutes:
         self._workers = workers
         self._rows = rows
         self._reader = reader
+        self._listed: dict[tuple[str, str], str] = {}
+        """The machine on which each session was listed last, the oldest first."""
 
     async def row(self, agent: str, session_id: str) -> "GatewaySession | None":
         """Return the row of a session."""
@@ -58,6 +63,24 @@ class OwnerRoutes:
             raise NoOwner(why, hint=hint)
         staying = [worker for worker in found if not worker.draining] or found
         return min(staying, key=lambda worker: (worker.used / max(worker.slots, 1), random.random())).name  # noqa: S311 - no secret
+
+    def machines(self, agent: str) -> "Mapping[str, str]":
+        """Return the machines that have an agent, each with the worker to ask there."""
+        living = [worker for worker in self._workers() if worker.is_compatible and agent in worker.agents]
+        staying = [worker for worker in living if not worker.draining] or living
+        return {worker.host: worker.name for worker in sorted(staying, key=lambda worker: worker.name)}
+
+    def listed(self, agent: str, host: str, ids: "Collection[str]") -> None:
+        """Note on which machine sessions were listed."""
+        for session_id in ids:
+            self._listed.pop((agent, session_id), None)
+            self._listed[agent, session_id] = host
+        while len(self._listed) > LISTED:
+            del self._listed[next(iter(self._listed))]
+
+    def listed_at(self, agent: str, session_id: str) -> str | None:
+        """Return a living worker of the machine on which a session was listed that nothing is stored of."""
+        return self.machines(agent).get(self._listed.get((agent, session_id), ""))
 
     async def connect(self, worker: str, hello: "Hello") -> "Transport":
         """Open a connection to a worker."""

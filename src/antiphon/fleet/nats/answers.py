@@ -1,4 +1,8 @@
-"""What this process has asked over a connection to NATS and waits for: each question has a number, and all answers come to one subscription."""
+"""What this process has asked over a connection to NATS and waits for: all answers come to one subscription.
+
+Each question has a random word in the subject of its answer. One who has answered a question knows nothing of the next: it could send an
+answer before the one that is asked, such as the broker itself.
+"""
 
 import asyncio
 import logging
@@ -19,6 +23,9 @@ ANSWER_LIMIT: Final = 5.0
 
 LOOK_INTERVAL: Final = 0.25
 """Seconds between two looks for questions that have waited too long: a timer for each of thousands in a second costs more than all the rest."""
+
+REFUSED: Final = 20
+"""Errors about what the server did not permit that are kept: another process may have chosen the subject that an answer was to go to."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +68,6 @@ class BrokerAnswers:
         self._loop = asyncio.get_running_loop()
         self._inbox = f"{inbox}.{secrets.token_hex(8)}."
         self._waiting: dict[str, _Question] = {}
-        self._count = 0
         self._look: asyncio.TimerHandle | None = None
         self.refused: set[str] = set()
         """Errors of the server about subscriptions and messages that it did not permit and that nothing waits for."""
@@ -120,8 +126,7 @@ class BrokerAnswers:
         *,
         several: bool,
     ) -> list[WireMessage]:
-        self._count += 1
-        key = str(self._count)
+        key = secrets.token_hex(8)
         future: asyncio.Future[list[WireMessage]] = self._loop.create_future()
         question = _Question(future, subject, self._loop.time() + limit, unanswered, several)
         question.number = self._link.send(encode_publish(subject, data, self._inbox + key, headers))
@@ -186,5 +191,6 @@ class BrokerAnswers:
         for question in asked:
             question.fail(error)
         if not asked and text not in self.refused:
-            self.refused.add(text)
+            if len(self.refused) < REFUSED:
+                self.refused.add(text)
             _log.warning("the broker does not permit this: %s", text)

@@ -38,11 +38,11 @@ from antiphon.fleet.broker import (
 )
 from antiphon.fleet.errors import MessageTooLarge
 from antiphon.fleet.nats.answers import ANSWER_LIMIT, BrokerAnswers
-from antiphon.fleet.nats.login import Login, read_addresses, read_login
+from antiphon.fleet.nats.login import ANSWERS, Login, read_addresses, read_login
 from antiphon.fleet.nats.server_link import LinkSubscription, ServerLink
-from antiphon.fleet.nats.streams import ApiError, api_error, make_streams
+from antiphon.fleet.nats.streams import NOT_NOW, ApiError, api_error, make_streams
 from antiphon.fleet.nats.wire import WireHeaders, WireMessage, encode_publish, read_headers
-from antiphon.fleet.streams import StoredSize, StoredStream, check_condition, stream_of
+from antiphon.fleet.streams import ACCESS, STREAMS, StoredSize, StoredStream, check_condition, stream_of
 
 __all__ = ["NatsBroker", "connect_broker"]
 
@@ -106,14 +106,19 @@ class _Turn:
 class _Followed:
     """Messages of one who follows: each subject in the order of its numbers, and none twice."""
 
-    def __init__(self, link: ServerLink, take: Take) -> None:
-        self._link, self._take = link, take
+    def __init__(self, link: ServerLink, stream: StoredStream, take: Take) -> None:
+        self._link, self._stream, self._take = link, stream, take
         self._since: float | None = None
         self._numbers: dict[str, int] = {}
 
     def take(self, message: WireMessage) -> None:
         """Give a message on, unless a later one of its subject came before it."""
-        stored = _read_stored_message(message, read_headers(message.head).fields)
+        fields = read_headers(message.head).fields
+        if _is_diverted(message) or "Nats-Subject" not in fields:
+            return
+        stored = _read_stored_message(message, fields)
+        if message.subject != self._stream.live + stored.subject.removeprefix(self._stream.prefix):
+            return  # an answer to a read, which was made to go here: nothing was stored
         if self._link.since != self._since:
             self._since = self._link.since
             self._numbers.clear()
@@ -190,8 +195,8 @@ class NatsBroker:
             except Exception as error:
                 self._loop.call_exception_handler({"message": "a call after a reconnect failed", "exception": error})
 
-    async def _start(self, replicas: int | None) -> None:
-        self._seen = await make_streams(partial(self._api, limit=START_LIMIT), self._link.info, replicas)
+    async def _start(self, streams: Sequence[StoredStream], replicas: int | None) -> None:
+        self._seen = await make_streams(streams, partial(self._api, limit=START_LIMIT), self._link.info, replicas)
 
     # Storing.
 
@@ -417,14 +422,23 @@ class NatsBroker:
         )
 
     async def _get(self, stream: StoredStream, question: Mapping[str, object]) -> dict[str, Any] | None:
-        try:
-            answer = await self._api(f"STREAM.MSG.GET.{stream.name}", question)
-        except ApiError as error:
-            if error.number == NO_MESSAGE:
-                return None
-            raise
-        message: dict[str, Any] = answer["message"]
-        return message
+        tries = READ_TRIES
+        while True:
+            try:
+                answer = await self._api(f"STREAM.MSG.GET.{stream.name}", question, limit=READ_LIMIT_EACH)
+            except BrokerAway as error:
+                code = error.number if isinstance(error, ApiError) else None
+                if code == NO_MESSAGE:
+                    return None
+                # A stream that was made just now has no leader yet: servers that do not lead are silent, those that start say so.
+                tries -= 1
+                if not tries or not self.is_connected or not (code is None or code in NOT_NOW):
+                    raise
+                if code is not None:
+                    await asyncio.sleep(READ_LIMIT_EACH)
+            else:
+                message: dict[str, Any] = answer["message"]
+                return message
 
     async def _api(
         self, request: str, question: Mapping[str, object], *, limit: float = ANSWER_LIMIT
@@ -448,7 +462,7 @@ class NatsBroker:
     def follow(self, pattern: str, take: Take) -> LinkSubscription:
         """Call `take` with messages whose subject fits, when they are stored from now on."""
         stream = stream_of(pattern)
-        followed = _Followed(self._link, take)
+        followed = _Followed(self._link, stream, take)
         return self._link.subscribe(stream.live + pattern[len(stream.prefix) :], followed.take)
 
     def publish(self, subject: str, data: bytes, reply: str = "") -> None:
@@ -461,7 +475,11 @@ class NatsBroker:
         """Call `take` with messages whose subject fits. Of the subscribers with the same `queue` one gets each message."""
 
         def convert(message: WireMessage) -> None:
-            take(CoreMessage(message.subject, message.data, message.reply))
+            if message.head or _is_diverted(message):  # no process of the fleet sends headers
+                return
+            # Any other subject would be answered with our rights, which may be more than those of the one who asks.
+            reply = message.reply if message.reply.startswith(ANSWERS) else ""
+            take(CoreMessage(message.subject, message.data, reply))
 
         return self._link.subscribe(pattern, convert, queue)
 
@@ -480,6 +498,7 @@ async def connect_broker(
     *,
     name: str,
     credentials: str | Path | None = None,
+    streams: Sequence[StoredStream] = STREAMS,
     tls: ssl.SSLContext | None = None,
     replicas: int | None = None,
     retention: float | None = None,
@@ -487,7 +506,8 @@ async def connect_broker(
     """Connect to a NATS server, make or check the streams of the fleet, and return the connection.
 
     `servers` are addresses such as `nats://host:4222`, of which any is enough; the others of a cluster are found. `credentials` is a file
-    with a key. `retention` is how many seconds events are kept; for ever if it is not given.
+    with a key. `streams` are those that are used: with keys, that of the tokens is in an account which only gateways are in, and needs a
+    connection of its own. `retention` is how many seconds events are kept; for ever if it is not given.
 
     Raises:
         BrokerAway: no server answers, or it has no leader.
@@ -495,18 +515,23 @@ async def connect_broker(
         BrokerUnfit: a server is too old, or stores nothing.
         AcpError: an address or the file with the key cannot be read.
     """
-    login = read_login(credentials) if credentials is not None else Login()
+    login = read_login(credentials, access=ACCESS in streams) if credentials is not None else Login()
     link = ServerLink(read_addresses(servers), login, name, tls)
     answers = BrokerAnswers(link, login.inbox)
     broker = NatsBroker(link, answers, retention)
     try:
         await link.open()
         broker._read_limits()
-        await broker._start(replicas)
+        await broker._start(streams, replicas)
     except BaseException:
         await broker.close()
         raise
     return broker
+
+
+def _is_diverted(message: WireMessage) -> bool:
+    """Whether the broker was made to send something stored here, by a key that may not send it: consumers of a stream do so."""
+    return message.reply.startswith("$JS.ACK.")
 
 
 def _own(fields: Mapping[str, str]) -> dict[str, str]:

@@ -14,9 +14,21 @@ from antiphon.errors import AcpError
 from antiphon.fleet.errors import BrokerRefused
 from antiphon.fleet.nats.keys import public_key, sign
 
-__all__ = ["Login", "ServerAddress", "connect_options", "read_address", "read_addresses", "read_login", "tls_context"]
+__all__ = [
+    "ANSWERS",
+    "Login",
+    "ServerAddress",
+    "connect_options",
+    "read_address",
+    "read_addresses",
+    "read_login",
+    "tls_context",
+]
 
 DEFAULT_PORT: Final = 4222
+ANSWERS: Final = "_INBOX."
+"""How all subjects begin that answers go to."""
+
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -54,6 +66,8 @@ class _KeyFile(msgspec.Struct):
 
     name: str
     seed: str
+    access: str = ""
+    """The secret half for the account with the tokens; empty: it has no key there."""
 
 
 def read_address(text: str) -> ServerAddress:
@@ -77,8 +91,10 @@ def read_address(text: str) -> ServerAddress:
     )
 
 
-def read_login(path: str | Path) -> Login:
+def read_login(path: str | Path, *, access: bool = False) -> Login:
     """Read a file with credentials: a key of `antiphon fleet credentials`, a credentials file of NATS, or a bare seed.
+
+    `access`: it is for the account with the tokens, for which a gateway has a key of its own in its file.
 
     Raises:
         AcpError: it cannot be read, others can read it, or it has no key.
@@ -101,7 +117,7 @@ def read_login(path: str | Path) -> Login:
             key = msgspec.json.decode(text, type=_KeyFile)
         except msgspec.DecodeError:
             raise AcpError(f"{path} is not a key", hint="`antiphon fleet credentials` makes keys") from None
-        seed, inbox = key.seed, f"_INBOX.{key.name}"
+        seed, inbox = (key.access if access and key.access else key.seed), f"{ANSWERS}{key.name}"
     try:
         public_key(seed)
     except AcpError as error:

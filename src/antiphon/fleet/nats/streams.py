@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 from antiphon.fleet.broker import BrokerAway, NoResponder
 from antiphon.fleet.errors import BrokerFull, BrokerRefused, BrokerUnfit
-from antiphon.fleet.streams import STREAMS, StoredStream
+from antiphon.fleet.streams import StoredStream
 
 __all__ = ["ApiError", "NatsApi", "make_streams"]
 
@@ -35,6 +35,8 @@ NO_REPLICAS: Final = frozenset({10074, 10052})
 NO_PEERS: Final = frozenset({10005, 10027})
 """There are too few servers, now."""
 NO_ROOM: Final = frozenset({10023, 10028, 10047, 10122})
+NOT_STORED: Final = 10077
+"""The store of a stream refused a message: its limit is reached, or the disk failed."""
 NOT_ENABLED: Final = frozenset({10039, 10076})
 NOT_NOW: Final = frozenset({10008, 10009, 10004})
 """Servers start, or have no leader."""
@@ -57,6 +59,11 @@ def api_error(error: Mapping[str, Any]) -> BrokerAway | BrokerUnfit:
         return BrokerFull(
             f"the broker has no room to store more: {description}",
             hint="free space on its disk, or raise `max_file_store` in its configuration",
+        )
+    if code == NOT_STORED and "maximum" in description:
+        return BrokerFull(
+            f"the broker may not store more: {description}",
+            hint="raise the limits of its stream (`nats stream edit`), or delete sessions",
         )
     if code in NOT_ENABLED:
         return _no_jetstream()
@@ -97,8 +104,10 @@ _FIXED: Final = ("subjects", "retention", "storage", "deny_delete", "deny_purge"
 """What the fleet cannot do without and cannot change."""
 
 
-async def make_streams(api: NatsApi, info: Mapping[str, Any], replicas: int | None = None) -> dict[str, int]:
-    """Make or check the streams, and return the number of the last message of each.
+async def make_streams(
+    streams: Sequence[StoredStream], api: NatsApi, info: Mapping[str, Any], replicas: int | None = None
+) -> dict[str, int]:
+    """Make or check streams, and return the number of the last message of each.
 
     `info` is what the server says of itself. `replicas`: three in a cluster if that is not given, else one.
 
@@ -111,7 +120,7 @@ async def make_streams(api: NatsApi, info: Mapping[str, Any], replicas: int | No
         raise _no_jetstream()
     clustered = bool(info.get("cluster"))
     found = {}
-    for stream in STREAMS:
+    for stream in streams:
         found[stream.name] = await _patiently(partial(_make, api, stream, clustered, replicas))
     return found
 

@@ -13,11 +13,14 @@ from antiphon.errors import AcpError
 from antiphon.fleet.broker import Broker, BrokerAway, Fence, Unsure
 from antiphon.fleet.records.formats import name_of
 
-__all__ = ["CertainAppends"]
+__all__ = ["SLOW", "CertainAppends"]
 
 FIRST_DELAY: Final = 0.05
 LONGEST_DELAY: Final = 2.0
 """Seconds before another try: doubled each time, up to the longest. A connection that is there again ends the wait at once."""
+
+SLOW: Final = 2.0
+"""Seconds after which an append that is under way is a problem for people to know of."""
 
 
 class CertainAppends:
@@ -26,6 +29,13 @@ class CertainAppends:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._waiting: set[asyncio.Future[None]] = set()
+        self._count = 0
+        self._since: dict[int, float] = {}
+        """When each append began that is under way, the oldest first."""
+        self._problems: dict[int, str] = {}
+        """Why appends that are under way are not stored yet."""
+        self.confirmed = float("-inf")
+        """When the last try began that was stored, by the clock of the broker. Most servers of the broker were there then."""
         broker.on_reconnect(self._reconnected)
 
     async def append(
@@ -51,14 +61,45 @@ class CertainAppends:
             Unsure: it was not known in time whether it is stored.
             BrokerAway: it could not be stored in time, and is not.
         """
+        now = asyncio.get_running_loop().time()
+        self._count = number = self._count + 1
+        self._since[number] = now
+        try:
+            until = None if limit is None else now + limit
+            return await self._append(number, subject, data, name, headers, fence, expects, replaces, after, until)
+        finally:
+            del self._since[number]
+            self._problems.pop(number, None)
+
+    @property
+    def problem(self) -> str:
+        """Why something is not stored that is to be, for people; empty if nothing waits for longer than usual."""
+        if self._problems:
+            return next(iter(self._problems.values()))
+        waits = asyncio.get_running_loop().time() - next(iter(self._since.values())) if self._since else 0.0
+        return f"the broker is slow: it has not stored a message for {waits:.0f} seconds" if waits >= SLOW else ""
+
+    async def _append(
+        self,
+        number: int,
+        subject: str,
+        data: bytes,
+        name: str,
+        headers: Mapping[str, str],
+        fence: Fence | None,
+        expects: int | None,
+        replaces: bool,
+        after: int,
+        until: float | None,
+    ) -> int:
         is_in_doubt = False
         delay = FIRST_DELAY
-        until = None if limit is None else asyncio.get_running_loop().time() + limit
         while True:
             try:
                 if is_in_doubt and (found := await self._find(subject, name, after)):
                     return found
-                return await self._broker.append(
+                began = self._broker.clock()
+                stored = await self._broker.append(
                     subject,
                     data,
                     headers=headers,
@@ -67,6 +108,9 @@ class CertainAppends:
                     expects=expects,
                     replaces=replaces,
                 )
+                if not is_in_doubt:  # else it may have been stored before, and only its name is known
+                    self.confirmed = max(self.confirmed, began)
+                return stored
             except Unsure as error:
                 is_in_doubt, problem = True, BrokerAway(*error.args, hint=error.hint)
             except BrokerAway as error:
@@ -76,6 +120,7 @@ class CertainAppends:
                 if is_in_doubt and (found := await self._find_at_last(subject, name, after, until)):
                     return found
                 raise
+            self._problems[number] = problem.sentence
             if until is not None and asyncio.get_running_loop().time() + delay > until:
                 raise Unsure(*problem.args, hint=problem.hint) if is_in_doubt else problem
             await self.pause(delay)

@@ -9,13 +9,14 @@ neighbouring versions run side by side while a fleet is upgraded.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Raw
 
 from antiphon.fleet.broker import StoredMessage
 from antiphon.gateway.base import GatewaySession
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.store.errors import StoreError
 
 __all__ = [
@@ -31,8 +32,10 @@ __all__ = [
     "RunHeader",
     "StoredRun",
     "StreamRecord",
+    "all_subjects",
     "encode_run",
     "events_subject",
+    "fitted_row",
     "key_of",
     "name_of",
     "owner_of",
@@ -71,6 +74,11 @@ def owner_subject(key: str) -> str:
     return f"acp.s.{key}.own"
 
 
+def all_subjects(key: str) -> str:
+    """Return the pattern of all that is stored of a session."""
+    return f"acp.s.{key}.*"
+
+
 def key_of(subject: str) -> str:
     """Return the key of the session that a subject belongs to."""
     return subject.split(".")[2]
@@ -101,7 +109,7 @@ def owner_of(message: StoredMessage | None) -> OwnerRecord:
         return OwnerRecord()
     try:
         return msgspec.json.decode(message.data, type=OwnerRecord)
-    except msgspec.DecodeError as error:
+    except BAD_INPUT as error:
         raise _damaged(f"the record of the owner of session `{key_of(message.subject)}`") from error
 
 
@@ -143,9 +151,10 @@ class RunHeader(NamedTuple):
             version, first, length, time, name, part, begin = message.headers[RUN].split(" ", 7)[:7]
             number, _, parts = part.partition("/")
             header = cls(int(first), int(length), float(time), name, int(number), int(parts), int(begin))
+            format = int(version)
         except (KeyError, ValueError) as error:
             raise _damaged(f"message {message.sequence} of session `{key_of(message.subject)}`") from error
-        if int(version) > FORMAT + 1:
+        if format > FORMAT + 1:
             raise StoreError(
                 f"events of session `{key_of(message.subject)}` were stored by a newer Antiphon (format {version}, we know {FORMAT})",
                 hint="update this Antiphon: neighbouring versions understand each other",
@@ -156,7 +165,10 @@ class RunHeader(NamedTuple):
 def name_of(message: StoredMessage) -> str:
     """Return the name that the writer of a message gave it; empty if it has none."""
     run = message.headers.get(RUN)
-    return message.headers.get(NAME, "") if run is None else run.split(" ", 5)[4]
+    if run is None:
+        return message.headers.get(NAME, "")
+    words = run.split(" ", 5)
+    return words[4] if len(words) > 4 else ""  # a damaged one has no name that is looked for
 
 
 def encode_run(events: Sequence[bytes]) -> bytes:
@@ -268,21 +280,41 @@ class RowRecord(NamedTuple):
                 name: msgspec.json.decode(value) for name, value in found.items() if name in _OWN and name != "state"
             }
             state = bytes(found["state"]) if "state" in found else b"{}"
+            msgspec.json.decode(state, type=dict[str, Raw])  # what reads it later takes it for an object
             given = {name: values[name] for name in _PLAIN if name in values}
             row = msgspec.convert({"cwd": "", **given, "key": key, "state": state}, GatewaySession)
             marks = msgspec.convert(values, _Marks)
-        except msgspec.DecodeError as error:
+        except BAD_INPUT as error:
             raise _damaged(f"the row of session `{key}`") from error
         more = {name: value for name, value in found.items() if name not in _OWN}
         shown = message.sequence if marks.shown == NOW else marks.shown
         return cls(row, shown, marks.number, marks.born or message.sequence, marks.deleted, more)
 
 
+_Number: TypeAlias = Annotated[int, msgspec.Meta(ge=NOW, le=2**63 - 1)]
+"""A number that the tables of a copy can have."""
+
+
 class _Marks(msgspec.Struct):
-    shown: int = NOW
-    number: int = 0
-    born: int = 0
+    shown: _Number = NOW
+    number: _Number = 0
+    born: _Number = 0
+    turn_after: _Number = 0
     deleted: bool = False
+
+
+def fitted_row(data: bytes, most: int) -> bytes:
+    """Return the data of a row without its largest settings, if it has more bytes than the broker takes. The agent gives them again."""
+    if len(data) <= most:
+        return data
+    found = msgspec.json.decode(data, type=dict[str, Raw])
+    state = msgspec.json.decode(bytes(found.get("state", b"{}")), type=dict[str, Raw])
+    for name in sorted(state, key=lambda each: len(bytes(state[each])), reverse=True):
+        del state[name]
+        data = msgspec.json.encode({**found, "state": state})
+        if len(data) <= most:
+            break
+    return data
 
 
 class StreamRecord(msgspec.Struct, frozen=True):

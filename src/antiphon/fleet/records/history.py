@@ -116,9 +116,12 @@ class SessionHistory:
             last = await self._broker.last(events_subject(session))
             if last is None:
                 return await self._archived(session, after, limit)
-            if RunHeader.of(last).last <= after:
+            is_end = RunHeader.of(last).last <= after
+            if is_end and known is None:
                 return []
             if asyncio.get_running_loop().time() + delay > until:
+                if is_end:  # the newer ones were kept for a shorter time, and are forgotten
+                    return await self._archived(session, after, limit)
                 raise BrokerAway(
                     f"events of session `{session}` after {after} cannot be read: the copies of the stream are too old",
                     hint="look at the servers of the broker",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, ParamSpec, Protocol, TypeAlias
 
 from antiphon.errors import AcpError, fresh
-from antiphon.fleet.broker import Broker, BrokerAway, Fence, Fenced
+from antiphon.fleet.broker import Broker, Fence, Fenced
 from antiphon.fleet.records.appends import CertainAppends
 from antiphon.fleet.records.formats import (
     NAME,
@@ -22,6 +22,7 @@ from antiphon.fleet.records.formats import (
     RunHeader,
     encode_run,
     events_subject,
+    fitted_row,
     owner_subject,
     row_subject,
 )
@@ -123,6 +124,7 @@ class SessionQueue:
         self._task: asyncio.Task[None] | None = None
         self._count = 0
         self._error: AcpError | None = None
+        self._doubt: AcpError | None = None
         self._is_closed = False
 
     @property
@@ -185,6 +187,14 @@ class SessionQueue:
         waiting, self._waiting = self._waiting, deque()
         self._fail((*sending, *waiting), error)
 
+    def replaced(self, error: AcpError) -> None:
+        """End the queue: the lease was taken. What is under way may have come first, so it is waited for, and nothing behind it is stored."""
+        if self._error is None and not self.is_idle:
+            self._doubt = error
+        elif self._error is None:
+            self._over(self, error)
+            self.end(error)
+
     async def ended(self) -> None:
         """Wait until nothing is under way any more."""
         if self._task is not None:
@@ -217,6 +227,11 @@ class SessionQueue:
                 except Exception as error:  # it is known that nothing is stored: the caller tries again
                     _log.error("session `%s` cannot be stored on the broker: %s", self.key, error)
                     self._failed(error)
+                if (
+                    self._doubt is not None
+                ):  # it came before the claim that took the lease; what waits would come behind it
+                    self._over(self, self._doubt)
+                    self.end(self._doubt)
         finally:
             self._task = None
 
@@ -285,6 +300,9 @@ class SessionQueue:
         data = None if self._rows is None else await self._rows.message(self.key, change, self.last)
         if data is None or self._rows is None:
             return
+        size, data = len(data), fitted_row(data, self._broker.max_payload)
+        if len(data) < size:  # without the row it would not be known that a turn runs
+            _log.warning("the largest settings of session `%s` are not stored: its row has %d bytes", self.key, size)
         name, number = self._name(), self.last
         sequence = await self._appends.append(
             row_subject(self.key), data, name=name, headers={NAME: name}, fence=self._fence, replaces=True
@@ -324,6 +342,6 @@ class SessionQueue:
         """Return why the lease is stale: another has claimed the session, or it was deleted."""
         try:
             found = await self._broker.last(owner_subject(self.key))
-        except BrokerAway:
+        except AcpError:  # whatever it is: the lease is not ours
             return StaleLease(self.key)
         return NoSuchSession(self.key) if found is None else StaleLease(self.key)

@@ -17,7 +17,7 @@ schedules of any event loop, also one with a virtual clock.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -157,6 +157,8 @@ class SimulatedServer:
         """The share of appends whose answer is lost; half of them are stored."""
         self.stale = 0.0
         """The share of reads that see the state of a moment ago."""
+        self.stale_leader = 0.0
+        """The share of reads of a last message that do, because the one that answers is the leader no more and does not know it."""
         self.missed = 0.0
         """The share of stored messages that one who follows does not get, though the connection stays."""
         self.checks_conditions = True
@@ -246,18 +248,24 @@ class SimulatedServer:
 
     def _read(self, pattern: str, after: int, limit: int) -> list[StoredMessage]:
         found = []
-        for message in self._store.read(pattern, self._state(), after):
+        for message in self._store.read(pattern, self._state(self.stale), after):
             found.append(message)
             if len(found) >= limit:
                 break
         return found
 
+    def _last(self, subject: str) -> StoredMessage | None:
+        if not self.stale_leader:
+            return self._store.last(subject)
+        found = [*self._store.read(subject, self._state(self.stale_leader))]
+        return found[-1] if found else None
+
     def _lasts(self, pattern: str) -> list[StoredMessage]:
-        found = {message.subject: message for message in self._store.read(pattern, self._state())}
+        found = {message.subject: message for message in self._store.read(pattern, self._state(self.stale))}
         return sorted(found.values(), key=lambda message: message.sequence)
 
-    def _state(self) -> int:
-        draw = self.random if self.stale and self.random.random() < self.stale else None
+    def _state(self, stale: float) -> int:
+        draw = self.random if stale and self.random.random() < stale else None
         return self._store.state(draw, self.clock())
 
     def _followers(self, subject: str, *, stored: bool) -> list[_Follower]:
@@ -334,6 +342,11 @@ class SimulatedBroker:
         """Bytes that have not arrived at the server."""
         return self._up.size
 
+    @property
+    def problems(self) -> Sequence[str]:
+        """What is wrong with the connection: that there is none."""
+        return () if self.is_connected else ("there is no connection to the broker",)
+
     def clock(self) -> float:
         """Seconds of the server's clock, which all connections share."""
         return self._server.clock()
@@ -375,9 +388,9 @@ class SimulatedBroker:
         raise Unsure("the broker did not answer in time")
 
     async def last(self, subject: str) -> StoredMessage | None:
-        """Return the last message of a subject; never an older state."""
+        """Return the last message of a subject."""
         stream_of(subject)
-        found: StoredMessage | None = await self._call(lambda: self._server._store.last(subject))
+        found: StoredMessage | None = await self._call(lambda: self._server._last(subject))
         return found
 
     async def read(self, pattern: str, after: int = 0, limit: int = READ_LIMIT) -> list[StoredMessage]:

@@ -33,6 +33,8 @@ class SimulatedStore:
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
         self._by_subject: dict[str, list[_Entry]] = {}
+        self._below: dict[str, dict[str, None]] = {}
+        """The subjects with messages, by all of their words but the last."""
         self._removed: deque[tuple[float, _Entry]] = deque()
         self._names: dict[tuple[str, str], tuple[int, float]] = {}
         self._changes: deque[tuple[int, float]] = deque()
@@ -59,6 +61,7 @@ class SimulatedStore:
         entry = _Entry(message, change)
         self._entries.append(entry)
         self._by_subject.setdefault(message.subject, []).append(entry)
+        self._below.setdefault(message.subject.rpartition(".")[0], {})[message.subject] = None
         self.sequence = message.sequence
         if name:
             self._names[stream, name] = (message.sequence, now)
@@ -79,13 +82,22 @@ class SimulatedStore:
 
     def read(self, pattern: str, change: int, after: int = 0) -> Iterator[StoredMessage]:
         """Give the messages whose subject fits and whose number is greater, as they were after a change."""
-        is_now = change == self._change and "*" not in pattern and ">" not in pattern
-        entries = self._by_subject.get(pattern, []) if is_now else self._entries
+        entries = self._entries if change != self._change else self._candidates(pattern)
         for at in range(bisect_right(entries, after, key=lambda entry: entry.message.sequence), len(entries)):
             entry = entries[at]
             there = entry.added <= change and (not entry.removed or entry.removed > change)
             if there and fits(pattern, entry.message.subject):
                 yield entry.message
+
+    def _candidates(self, pattern: str) -> "list[_Entry]":
+        """Return messages that are stored now, among them all whose subject fits; few where the pattern is of one subject or session."""
+        if "*" not in pattern and ">" not in pattern:
+            return self._by_subject.get(pattern, [])
+        above, _, word = pattern.rpartition(".")
+        if word != "*" or "*" in above:
+            return self._entries
+        found = [entry for subject in self._below.get(above, ()) for entry in self._by_subject.get(subject, ())]
+        return sorted(found, key=lambda entry: entry.message.sequence)
 
     def _next_change(self, now: float) -> int:
         self._change += 1
@@ -103,3 +115,8 @@ class SimulatedStore:
         for entry in self._by_subject.pop(subject, ()):
             entry.removed = change
             self._removed.append((now, entry))
+        above = subject.rpartition(".")[0]
+        below = self._below.get(above, {})
+        below.pop(subject, None)
+        if not below:
+            self._below.pop(above, None)

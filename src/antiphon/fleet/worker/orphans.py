@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from antiphon.errors import AcpError
-from antiphon.fleet.broker import Broker, BrokerAway
+from antiphon.fleet.broker import Broker, BrokerAway, StoredMessage
 from antiphon.fleet.membership import Members, WorkerState
 from antiphon.fleet.owner import placement_of
 from antiphon.fleet.placement import ranked
@@ -28,6 +28,9 @@ __all__ = ["OrphanedSessions"]
 SPREAD: Final = 0.2
 """Seconds within which the workers begin to look, each at random."""
 
+LONGEST_PAUSE: Final = 30.0
+"""Seconds between two looks at sessions that none takes, at most: a look reads the records of all sessions."""
+
 AT_ONCE: Final = 16
 """Sessions that are taken at the same time."""
 
@@ -38,6 +41,16 @@ class _Orphan(NamedTuple):
     key: str
     epoch: int
     worker: str
+
+
+def _owned(message: StoredMessage) -> _Orphan:
+    """Return the session and the worker of a record; no worker where it is damaged: the other sessions are to be taken all the same."""
+    key, worker = key_of(message.subject), ""
+    try:
+        worker = owner_of(message).worker
+    except StoreError as error:
+        _log.error("session `%s` is left out: %s", key, error.sentence)
+    return _Orphan(key, message.sequence, worker)
 
 
 class OrphanedSessions:
@@ -64,6 +77,8 @@ class OrphanedSessions:
         """How many sessions were taken."""
         self.waiting = 0
         """How many sessions no worker can take now."""
+        self._offers: dict[str, tuple[object, ...]] = {}
+        """What each worker had to offer to a session when it was seen last."""
         members.changed.append(self._member_changed)
         broker.on_reconnect(self._wakes.set)
 
@@ -80,8 +95,14 @@ class OrphanedSessions:
             await asyncio.wait([self._task])
 
     def _member_changed(self, state: WorkerState, alive: bool) -> None:
-        # Not at every beat: slots that become free do not matter so much.
-        if not alive or (self.waiting and state.name != self._moves.place.worker):
+        before = self._offers.pop(state.name, None)
+        if not alive:
+            self._wakes.set()
+            return
+        # Not at every beat: those of a worker that has much to do differ each time, and all records are read then.
+        now = (state.agents, state.labels, state.roots, state.workspaces, state.draining, state.used < state.slots)
+        self._offers[state.name] = now
+        if self.waiting and now != before:
             self._wakes.set()
 
     async def _work(self) -> None:
@@ -98,7 +119,7 @@ class OrphanedSessions:
             self._wakes.clear()
             await asyncio.sleep(random.random() * SPREAD)  # noqa: S311 - no secret
             try:
-                again = await self._round(helps=count > 1)
+                again = await self._round(count)
             except (BrokerAway, StoreError) as error:
                 _log.warning("sessions of dead workers cannot be looked for now: %s", error.sentence)
                 again = self._members.lease
@@ -106,35 +127,32 @@ class OrphanedSessions:
                 _log.exception("a look for sessions of dead workers failed")
                 again = self._members.lease
 
-    async def _round(self, *, helps: bool) -> float | None:
+    async def _round(self, count: int) -> float | None:
         """Look at all records once. Return when to look again; None: when something happens.
 
-        `helps`: take also what another worker was chosen for, and has not taken.
+        `count` is how often they were looked at since something happened. From the third time on this worker also takes what another
+        one was chosen for, and has not taken.
         """
         here = self._state()
         if here.draining:
             return None
-        found = [
-            _Orphan(key_of(message.subject), message.sequence, owner.worker)
-            for message in await self._broker.lasts(ALL_OWNERS)
-            if (owner := owner_of(message)).worker
-        ]
-        undecided = any(each.worker not in self._members.workers for each in found)
+        found = [each for each in map(_owned, await self._broker.lasts(ALL_OWNERS)) if each.worker]
         orphans = [each for each in found if not self._members.is_alive(each.worker)]
+        owners = {each.worker for each in found} - {each.worker for each in orphans}
         random.shuffle(orphans)
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def take(orphan: _Orphan) -> str:
             async with gate:
-                return await self._consider(orphan, here, helps=helps)
+                return await self._consider(orphan, here, helps=count > 1)
 
         results = await asyncio.gather(*(take(each) for each in orphans))
         self.waiting = results.count("waits")
         self._refused &= {(each.key, each.epoch) for each in orphans}
         if "failed" in results or "another" in results:
-            return self._members.lease / 2
+            return min(self._members.lease / 2 * 2.0 ** max(0, count - 2), max(LONGEST_PAUSE, self._members.lease))
         # One that is not known to live, and not known to be dead, is decided about within the length of a lease.
-        return self._members.lease if undecided and len(orphans) < len(found) else None
+        return None if owners <= self._members.workers.keys() else self._members.lease
 
     async def _consider(self, orphan: _Orphan, here: WorkerState, *, helps: bool) -> str:
         """Take a session if it is for this worker. Return what became of it."""

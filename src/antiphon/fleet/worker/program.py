@@ -13,6 +13,7 @@ from antiphon.client.launch import user_database
 from antiphon.config.directories import config_dir, state_dir
 from antiphon.fleet.access.audit import AuditSender
 from antiphon.fleet.nats import connect_broker
+from antiphon.fleet.streams import SESSIONS
 from antiphon.fleet.worker.worker import FleetWorker, WorkerOptions
 from antiphon.gateway.access.messages import ClientRules
 from antiphon.gateway.agents.host import GatewayRoots, UserPolicy
@@ -33,6 +34,8 @@ class WorkerProgram(msgspec.Struct, frozen=True):
     data: Path | None = None
     worker: WorkerOptions = WorkerOptions()
     client_rules: ClientRules = ClientRules()
+    client_files: bool = False
+    """Whether files and terminals are those of the attached client, where it offers them."""
     retention: float | None = None
     """Seconds for which the broker keeps events; None: as long as their session."""
 
@@ -63,22 +66,28 @@ async def run_worker(
         options = program.worker
         name = f"worker {options.name}".strip()
         broker = await connect_broker(
-            program.fleet, name=name, credentials=program.credentials, retention=program.retention
+            program.fleet,
+            name=name,
+            credentials=program.credentials,
+            streams=(SESSIONS,),
+            retention=program.retention,
         )
         stack.push_async_callback(broker.close)
         audit = AuditSender(broker, partial(note_to, data.audit))
         stack.push_async_callback(audit.close)
         directories = [*options.roots, *options.workspaces.values()]
+        closed = [data.directory, state_dir(), config_dir(), *([program.credentials] if program.credentials else ())]
         worker = await stack.enter_async_context(
             FleetWorker(
                 broker,
                 data,
                 agents,
                 options,
-                roots=GatewayRoots(directories, (data.directory, state_dir(), config_dir())),
+                roots=GatewayRoots(directories, closed),
                 gates=policy.gate,
                 audit=audit,
                 client_rules=program.client_rules,
+                client_files=program.client_files,
                 traces=traces,
             )
         )

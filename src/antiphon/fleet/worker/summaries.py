@@ -15,6 +15,7 @@ from antiphon.fleet.broker import Broker, CoreMessage
 from antiphon.fleet.membership import WHO, Members, WorkerState
 from antiphon.gateway.hub import Hub
 from antiphon.gateway.session import HubSession
+from antiphon.protocol.base import BAD_INPUT
 
 __all__ = ["STATE", "LiveSummary", "SessionSummaries", "SummarySender"]
 
@@ -26,6 +27,9 @@ PAUSE: Final = 0.1
 
 LOOK: Final = 1.0
 """Seconds between two looks for sessions that have left memory."""
+
+UNKNOWN_KEPT: Final = 100
+"""Workers whose beats have not come yet and whose summaries are kept: they may come first."""
 
 _log = logging.getLogger(__name__)
 
@@ -170,12 +174,14 @@ class SessionSummaries:
     def _take(self, message: CoreMessage) -> None:
         try:
             found = msgspec.json.decode(message.data, type=StateMessage)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_INPUT as error:
             _log.warning("summaries on `%s` cannot be read: %s", message.subject, error)
             return
         if message.subject != STATE + found.worker:
             return
         known = self._by_worker.setdefault(found.worker, {})
+        if found.worker not in self._members.workers:
+            self._drop_unknown()
         gone = set(known) - set(found.active) if found.whole else set(found.over) & set(known)
         for key in gone:
             del known[key]
@@ -186,6 +192,12 @@ class SessionSummaries:
         changed = gone | {key for key, summary in found.active.items() if known.get(key) != summary}
         known |= found.active
         self._report(changed)
+
+    def _drop_unknown(self) -> None:
+        """Keep the summaries of a few workers whose beats have not come yet: those that came last."""
+        unknown = [name for name in self._by_worker if name not in self._members.workers]
+        for name in unknown[:-UNKNOWN_KEPT]:
+            self._report(set(self._by_worker.pop(name)))
 
     def _member_changed(self, state: WorkerState, alive: bool) -> None:
         if not alive:

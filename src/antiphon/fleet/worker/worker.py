@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
 from typing import Any, Final, Self
@@ -27,12 +27,14 @@ from antiphon.fleet.worker.isolation import WorkerIsolation
 from antiphon.fleet.worker.orphans import OrphanedSessions
 from antiphon.fleet.worker.place import WorkerPlace, machine_name
 from antiphon.fleet.worker.summaries import SummarySender
+from antiphon.fleet.worker.usage import FleetUsage
 from antiphon.gateway.agents.host import GatewayRoots
 from antiphon.gateway.base import AgentSource, HubLimits
 from antiphon.gateway.data import GatewayData
 from antiphon.gateway.hub import DRAIN, STORE_LIMIT, Hub
 from antiphon.gateway.moves.adoption import SessionMoves
 from antiphon.journal.owner import OwnedElsewhere
+from antiphon.protocol.base import BAD_INPUT
 
 __all__ = ["NAME_FILE", "SLOTS", "FleetWorker", "WorkerOptions"]
 
@@ -99,6 +101,7 @@ class FleetWorker:
             workspaces=options.workspaces,
             slots=options.slots,
             replaces=self._read_earlier(),
+            pid=os.getpid(),
         )
         self.members = Members(broker, options.lease, options.interval)
         self.journal = FleetJournal(broker, self.name, self.members.is_alive, archive=partial(read_archive, broker))
@@ -108,6 +111,7 @@ class FleetWorker:
         place = WorkerPlace(self._about)
         self.hub = Hub(agents, self.rows, self.journal, roots=roots, limits=limits, place=place, **hub_options)
         self.moves = self.hub.moves or SessionMoves(self.hub, place)
+        self.usage = self.hub.quotas.shared = FleetUsage(broker, self.name, self.hub, self.members.is_alive)
         self.heartbeat = Heartbeat(broker, self.state, options.interval)
         self.orphans = OrphanedSessions(broker, self.members, self.rows, self.moves, self.state)
         self._parts: list[Callable[[], Awaitable[None]]] = []
@@ -144,6 +148,7 @@ class FleetWorker:
             used=sum(session.in_use for session in sessions),
             turns=sum(session.turns.running is not None for session in sessions),
             draining=self.hub.is_draining,
+            problem=self.journal.appends.problem or next(iter(self._broker.problems), ""),
         )
 
     # The start.
@@ -164,13 +169,15 @@ class FleetWorker:
         self.journal.lost = self.moves.lost
         await self.rows.start()
         self._parts.append(self.rows.close)
+        await self.usage.start()
+        self._parts.append(self.usage.close)
         await self.hub.start()
         self._write_name()
         self._listen()
         self.heartbeat.start()
         self.orphans.start()
         self._parts.append(self.orphans.close)
-        self.isolation = WorkerIsolation(self._broker, self.members, self.heartbeat, self.hub, self.name)
+        self.isolation = WorkerIsolation(self._broker, self.members, self.heartbeat, self.hub, self.journal)
         self._parts.append(self.isolation.close)
         _log.info("worker `%s` on `%s` has started", self.name, self._about.host)
 
@@ -195,7 +202,7 @@ class FleetWorker:
         """
         try:
             found = msgspec.json.decode(hello, type=Hello)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_INPUT as error:
             raise AcpError(
                 f"worker `{self.name}` cannot read who connects: {error}", hint="update the gateway"
             ) from error
@@ -237,7 +244,10 @@ class FleetWorker:
         return {"draining": True, "turns": turns}
 
     async def _has_directories(self, request: WorkerRequest) -> Mapping[str, object]:
-        return {"exist": await asyncio.to_thread(lambda: all(Path(each).is_dir() for each in request.directories))}
+        if self.hub.client_files:  # they may be on the client's machine alone
+            return {"exist": True}
+        # Not `Path.is_dir`, which raises for a name that is too long, as a client may send it.
+        return {"exist": await asyncio.to_thread(lambda: all(map(os.path.isdir, request.directories)))}
 
     async def _list_directories(self, request: WorkerRequest) -> Mapping[str, object]:
         return await self.hub.files.directories(next(iter(request.directories), ""))
@@ -245,6 +255,8 @@ class FleetWorker:
     def _noticed(self, notice: WorkerNotice) -> None:
         if notice.revoked:
             self.hub.drop_prompts(notice.revoked, notice.why or "its token was revoked")
+            if self.name == min(self.members.workers, default=self.name):  # one of all workers
+                self.hub.run(self.usage.forget(notice.revoked))
 
     # The end.
 

@@ -1,7 +1,7 @@
 """A client over a WebSocket that can set no header: it sends its token with `authenticate`, before anything else is answered.
 
 The page that describes this way names `{"method": "password", "password": …}` and `{"method": "oauth", "token": …}`. Until the
-token was right, `initialize` and `authenticate` are answered and nothing else, three times and for ten seconds at most. A page in
+token was right, `initialize` and `authenticate`, in version 2 `auth/login`, are answered and nothing else, three times and for ten seconds at most. A page in
 a browser is never let in like this: it has no need to, and another site's page could try.
 """
 
@@ -124,9 +124,8 @@ class LoginTransport(Transport):
         match message.method:
             case "initialize" if message.id is not None and self._initialize is None and len(line) <= HELD:
                 self._initialize, self._unanswered = line, message.id
-                words = OpenCodeDialect.is_spoken(bytes(message.params))
-                self._reply(message.id, {"result": _IN_WORDS if words else _INITIALIZED})
-            case "authenticate" if message.id is not None:
+                self._reply(message.id, {"result": _introduction(bytes(message.params))})
+            case "authenticate" | "auth/login" if message.id is not None:
                 self._authenticate(message.id, bytes(message.params))
             case _ if message.id is not None and message.method:
                 self._answer(message.id, Code.AUTH_REQUIRED, "sign in first: send `authenticate` with the token")
@@ -226,6 +225,21 @@ class LoginTransport(Transport):
         await self._inner.abort(reason)
 
 
+class _Asked(msgspec.Struct, rename="camel"):
+    protocol_version: object = None
+
+
+def _introduction(params: bytes) -> dict[str, object]:
+    """Return the result of `initialize` for a client that has not signed in, in its own version and words."""
+    try:
+        version = msgspec.json.decode(params, type=_Asked).protocol_version
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        version = None
+    if type(version) is int and version >= 2:
+        return _IN_VERSION_2
+    return _IN_WORDS if OpenCodeDialect.is_spoken(params) else _INITIALIZED
+
+
 def is_over(tries: int) -> bool:
     """Whether a client has tried often enough."""
     return tries >= TRIES
@@ -242,6 +256,23 @@ _INITIALIZED: Final = {
     "_meta": {"antiphon": {"wantsToken": True}},
 }
 """What a client gets that has not signed in: nothing about the agents here."""
+
+_IN_VERSION_2: Final = {
+    "protocolVersion": 2,
+    "info": _INITIALIZED["agentInfo"],
+    "capabilities": {"session": {}},
+    "authMethods": [
+        {
+            "type": "agent",
+            "methodId": method,
+            "name": "Token of the gateway",
+            "description": f'`auth/login` with {{"methodId": "{method}", "method": "{method}", "{field}": …}}',
+        }
+        for method, field in (("password", "password"), ("oauth", "token"))
+    ],
+    "_meta": _INITIALIZED["_meta"],
+}
+"""The same for a client of version 2."""
 
 _IN_WORDS: Final = {
     **{key: value for key, value in _INITIALIZED.items() if key != "_meta"},

@@ -53,13 +53,17 @@ WHOLE_AGENT: Final = frozenset(
         m.DISABLE_PROVIDER.name,
         m.PROXY_INITIALIZE.name,
         m.PROXY_SUCCESSOR.name,
+        "auth/login",
+        "auth/logout",
     }
 )
 """Requests that change an agent for all who use it. One of them names the server that gets the keys of the agent, and one the account
-that sees the prompts of all."""
+that sees the prompts of all. The last two are of version 2: an agent may speak both."""
 
-REQUESTS: Final = frozenset(m.CALLS_BY_NAME.keys() - (m.NOTICES_BY_NAME.keys() - WHOLE_AGENT))
-"""Methods that are requests and nothing else."""
+REQUESTS: Final = WHOLE_AGENT | frozenset(
+    {*(m.CALLS_BY_NAME.keys() - m.NOTICES_BY_NAME.keys()), "tool_call/cancel", "terminal/cancel"}
+)
+"""Methods that are requests and nothing else, in both versions of ACP."""
 
 _ENVELOPE: Final = ("jsonrpc", "id", "method", "params", "result", "error")
 _PARAMS: Final = ("sessionId", "cwd", "additionalDirectories", "mcpServers", "requestId", "_meta")

@@ -11,10 +11,14 @@ from contextlib import asynccontextmanager
 from typing import Final
 from weakref import WeakValueDictionary
 
+from antiphon.errors import Code, RequestError
 from antiphon.gateway.access.messages import SHARED_METHODS
-from antiphon.gateway.base import HubLimits, Principal
+from antiphon.gateway.base import HubLimits, Principal, SharedQuotas
 
-__all__ = ["Quotas"]
+__all__ = ["LATER", "Quotas"]
+
+LATER: Final = {"recoverable": True, "action": "try again later"}
+"""The data of an error that passes by itself."""
 
 ANSWERING: Final = 8
 """Requests of the extension that are answered at the same time: each may read a whole session."""
@@ -30,6 +34,8 @@ class Quotas:
 
     def __init__(self, limits: HubLimits) -> None:
         self._limits = limits
+        self.shared: SharedQuotas | None = None
+        """Counts for all workers of a fleet; None on a single machine."""
         self._done: dict[tuple[str, str], deque[float]] = {}
         """When each principal sent its last prompts and made its last changes."""
         self._held: Counter[str] = Counter()
@@ -43,7 +49,7 @@ class Quotas:
         """Count a prompt, and return why it is refused; empty if it is not."""
         most = self._limits.prompts_per_minute
         often = self._is_often("prompt", principal, most)
-        return f"too many prompts: this token may send {most} in a minute" if often else ""
+        return too_many_prompts(most) if often else ""
 
     def refuse_change(self, principal: Principal, method: str = "") -> str:
         """Count a change of settings or of a title, and return why it is refused; empty if it is not. A `method` that changes neither is not counted."""
@@ -78,6 +84,32 @@ class Quotas:
         if self._held[key] <= 0:
             del self._held[key]
 
+    # At all workers of a fleet.
+
+    async def count_prompt(self, principal: Principal) -> None:
+        """Count a prompt that is about to be sent to an agent.
+
+        Raises:
+            RequestError: the principal has sent too many.
+        """
+        if self.shared is not None and (why := await self.shared.refuse_prompt(principal)):
+            raise RequestError(Code.INVALID_REQUEST, why, LATER, hint="try again in a minute")
+
+    async def count_sessions(self, token: str, more: int = 0) -> None:
+        """Count the sessions that a token has open here and `more`.
+
+        Raises:
+            RequestError: it has too many.
+        """
+        if self.shared is not None and (why := await self.shared.refuse_session(token, more)):
+            hint = "those that are not used are being closed: try again, or close some"
+            raise RequestError(Code.INTERNAL_ERROR, why, LATER, hint=hint)
+
+    def session_closed(self, token: str) -> None:
+        """Count a session of a token no more."""
+        if self.shared is not None:
+            self.shared.closed(token)
+
     # How many at once.
 
     @asynccontextmanager
@@ -91,6 +123,11 @@ class Quotas:
 def key_of(principal: Principal) -> str:
     """Return what a principal is counted by: the number of its token, or its name without one."""
     return principal.root_id or principal.token_id or principal.name
+
+
+def too_many_prompts(most: int) -> str:
+    """Return why a prompt is refused of a token that may send so many in a minute."""
+    return f"too many prompts: this token may send {most} in a minute"
 
 
 def has_done_often(done: deque[float], now: float, most: int) -> bool:

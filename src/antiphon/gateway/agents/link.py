@@ -97,6 +97,12 @@ class AgentLink:
         """What handles each request of the agent that has no response yet, and how many bytes the request has."""
         self._held = False
 
+    @property
+    def process(self) -> ProcessTransport | None:
+        """The process of the agent; None if it is reached in another way."""
+        found = self.transport.origin
+        return found if isinstance(found, ProcessTransport) else None
+
     # What leaves.
 
     def send(self, frame: bytes) -> None:
@@ -322,8 +328,8 @@ async def end_process(name: str, link: AgentLink, why: str, *, at_once: bool = F
     _log.error("agent `%s` is ended: %s", name, why)
     link.end_reason = f"its agent was ended because {why}"
     link.is_blamed = not at_once
-    if at_once and isinstance(link.transport, ProcessTransport):
-        await link.transport.kill()
+    if at_once and link.process is not None:
+        await link.process.kill()
     link.transport.skip_grace()
     await link.transport.close()
 

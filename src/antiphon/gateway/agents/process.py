@@ -10,6 +10,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -18,6 +19,9 @@ import msgspec
 from antiphon import __version__
 from antiphon.aio import background
 from antiphon.catalogue.known import KNOWN
+from antiphon.config.shapes import GATEWAY
+from antiphon.connection.negotiated import ClientNegotiation
+from antiphon.connection.reports import ReportLog
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.gateway.agents.link import AgentLink, end_process
 from antiphon.gateway.agents.usage import excess
@@ -25,6 +29,7 @@ from antiphon.gateway.base import AgentSource, Principal
 from antiphon.gateway.requests import AgentQuestions
 from antiphon.life import Life
 from antiphon.protocol import v1
+from antiphon.protocol.translate.choice import by_answer
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
 from antiphon.transports.base import Transport
@@ -220,7 +225,11 @@ class AgentProcess:
         finally:
             self._starting = None
 
-    async def _initialize(self, transport: Transport) -> None:
+    async def _initialize(self, agent: Transport) -> None:
+        """Introduce the gateway. An agent that refuses version 1 of ACP is translated; nothing stands between us and any other."""
+        choose = partial(by_answer, asyncio.get_running_loop().time)
+        transport = ClientNegotiation(agent, choose, observer=ReportLog(), reopen=self._source)
+        transport.answers_when_lost = False  # a turn whose agent ends is reported as interrupted
         link = AgentLink(self, transport)
         transport.attach(link)
         try:
@@ -233,11 +242,12 @@ class AgentProcess:
         if self._state is not AgentProcessState.STARTING:  # closed meanwhile
             self.hub.run(transport.close(), to_the_end=True)
             raise ConnectionClosed("the gateway is shutting down")
+        link.transport = transport.settled()
         self._does(AgentProcessEvent.INITIALIZE)
         self.result, self.link = result, link
         self._look_again()
-        if isinstance(transport, ProcessTransport):
-            self.hub.run(self._watch(link, transport))
+        if link.process is not None:
+            self.hub.run(self._watch(link, link.process))
 
     async def _make_room(self) -> None:
         """End an agent that is idle if as many run as may.
@@ -502,6 +512,6 @@ _INITIALIZE: Final = v1.Initialize(
         ),
         elicitation=v1.ElicitationCapabilities(form=v1.FormSupport(), url=v1.UrlSupport()),
     ),
-    client_info=v1.Implementation("antiphon-gateway", __version__, "Antiphon gateway"),
+    client_info=v1.Implementation(GATEWAY.name, __version__, GATEWAY.title),
 )
 """What the gateway offers to every agent. Which client can answer a request is decided when it comes."""

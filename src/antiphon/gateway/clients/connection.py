@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from antiphon.errors import Code, ConnectionClosed
+from antiphon.errors import Code, ConnectionClosed, RequestError
 from antiphon.gateway.access.messages import check_spelling
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.gateway.clients.capabilities import ClientOffer, read_offer
 from antiphon.gateway.clients.dialect import OpenCodeDialect
 from antiphon.gateway.settings import without_boolean_options
 from antiphon.gateway.turns import with_recovery
+from antiphon.protocol.v1.version import V1
+from antiphon.protocol.version import chosen_version
 from antiphon.rpc.envelope import (
     ErrorObject,
     Frame,
@@ -40,6 +42,7 @@ from antiphon.transports.asgi.connections import HttpConnection
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 
 if TYPE_CHECKING:
+    from antiphon.gateway.clients.translation import ClientTranslation
     from antiphon.gateway.methods.base import GatewayHub
 
 __all__ = ["MAX_OPEN", "GatewayConnection"]
@@ -53,10 +56,29 @@ MAX_OWED: Final = 64 * 1024 * 1024
 SLICE: Final = 0.005
 """Seconds for which lines of one client are handled before it is the turn of others: one frame may hold a million of them."""
 
+MAX_VERSION: Final = 65_535
+VERSIONS: Final = (1, 2)
+"""The versions of ACP that clients may speak."""
+
 _log = logging.getLogger(__name__)
 
 Way = TypeVar("Way")
 """Where a request of the client went."""
+
+
+class _Asked(msgspec.Struct, rename="camel"):
+    protocol_version: object = None
+
+
+def _version_in(message: object) -> int:
+    """Return the version of ACP that a message asks for. One that is no `initialize`, or makes no sense, means version 1."""
+    if not isinstance(message, Request) or message.method != "initialize":
+        return 0
+    try:
+        asked = msgspec.json.decode(message.params, type=_Asked).protocol_version
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return V1.number
+    return asked if type(asked) is int and 0 <= asked <= MAX_VERSION else V1.number
 
 
 class GatewayConnection(ABC, Generic[Way]):
@@ -74,6 +96,8 @@ class GatewayConnection(ABC, Generic[Way]):
         self._open: dict[object, Way | None] = {}
         """Requests of the client without a response; those that were forwarded, with where they are."""
         self._dialect: OpenCodeDialect | None = None
+        self._translation: ClientTranslation | None = None
+        """What translates for a client that speaks another version of ACP than the gateway."""
         self._unread: deque[bytes] = deque()
         """Blocks of lines that arrived and are not handled yet. They are not split at once: short lines would take ten times the memory."""
         self._at = 0
@@ -111,6 +135,8 @@ class GatewayConnection(ABC, Generic[Way]):
     def connection_lost(self, error: ConnectionClosed) -> None:
         """Handle the end of the connection."""
         self.closed.set()
+        if self._translation is not None:
+            self._translation.connection_lost(error)
         self._leave()
 
     @abstractmethod
@@ -146,6 +172,9 @@ class GatewayConnection(ABC, Generic[Way]):
             if self._owed > MAX_OWED and transport.unsent > MAX_OWED:
                 self.close_soon("it does not read what is sent to it")
                 return
+        if self._translation is not None:
+            self._translation.send_to_client(frame)
+            return
         if isinstance(transport, HttpConnection):
             transport.route(frame, session_id, answers, number or 0)
             return
@@ -236,6 +265,16 @@ class GatewayConnection(ABC, Generic[Way]):
                 await self.transport.drain()
 
     def _message(self, message: object, line: bytes) -> None:
+        if self._translation is None:
+            self.handle_message(message, line)
+        elif self._is_initialized or _version_in(message) != V1.number:
+            self._translation.line_received(message, line)
+        else:  # its first try, in another version, has failed
+            self._translation = None
+            self.handle_message(message, line)
+
+    def handle_message(self, message: object, line: bytes) -> None:
+        """Handle a message of version 1."""
         if isinstance(message, Request | Notification | Response) and (why := check_spelling(line)):
             self._misspelled(message, why)
             return
@@ -269,8 +308,26 @@ class GatewayConnection(ABC, Generic[Way]):
     def _in_the_schema(self, message: object, line: bytes) -> tuple[object, bytes]:
         """Return a message in the schema's words. The first one says whether the client uses others."""
         if isinstance(message, Request) and message.method == "initialize" and not self._is_initialized:
+            if self._is_translated(message, line):
+                return None, b""
             self._dialect = OpenCodeDialect() if OpenCodeDialect.is_spoken(bytes(message.params)) else None
         return (message, line) if self._dialect is None else self._dialect.received(message, line)
+
+    def _is_translated(self, request: Request, line: bytes) -> bool:
+        """Begin to translate, if `initialize` asks for another version. Returns whether it was handled."""
+        if self._translation is not None:
+            return False
+        try:
+            if chosen_version(_version_in(request), VERSIONS) == V1.number:
+                return False
+        except RequestError as error:
+            self.put(error_frame(request.id, ErrorObject(error.code, error.message, error.data)), None, request.id)
+            return True
+        from antiphon.gateway.clients.translation import ClientTranslation
+
+        self._translation = ClientTranslation(self)
+        self._translation.line_received(request, line)
+        return True
 
     def _request(self, request: Request, line: bytes) -> None:
         key = id_key(request.id)
@@ -288,6 +345,10 @@ class GatewayConnection(ABC, Generic[Way]):
             self.refuse(request, Code.INVALID_REQUEST, "the first request has to be `initialize`")
         else:
             self._handle(request, line)
+
+    def begin_again(self) -> None:
+        """Take another `initialize` in place of the one before."""
+        self._is_initialized = False
 
     def _begin(self, request: Request, line: bytes) -> None:
         """Read what the client offers at once: requests may follow before the agent, which may have to be started, has answered."""

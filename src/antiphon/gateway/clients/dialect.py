@@ -117,7 +117,7 @@ class OpenCodeDialect:
     def _response(self, frame: bytes, id: RequestId) -> bytes:
         method, question = self._questions.pop(id_key(id), ("", b""))
         if method == "session/prompt":
-            self._parts.clear()
+            self._parts.pop(text_of((fields_of(question) or {}).get("sessionId")) or "", None)
         result = (fields_of(frame) or {}).get("result")
         if result is None:
             return frame

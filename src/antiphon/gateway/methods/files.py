@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from antiphon.aio import background
-from antiphon.duet.snapshots import (
+from antiphon.errors import Code, RequestError
+from antiphon.local.problems import FileProblem
+from antiphon.local.roots import Workspace
+from antiphon.snapshots.git import (
     Git,
     GitFailed,
     Repository,
@@ -28,9 +31,6 @@ from antiphon.duet.snapshots import (
     repository_of,
     user_excludes,
 )
-from antiphon.errors import Code, RequestError
-from antiphon.local.problems import FileProblem
-from antiphon.local.roots import Workspace
 
 if TYPE_CHECKING:
     from msgspec import Raw

@@ -32,6 +32,7 @@ __all__ = ["INTERNAL", "UNKNOWN_METHOD", "WRONG", "Player", "StrictPlayer", "Tol
 UNKNOWN_METHOD: Final = -32601
 WRONG: Final = -32602
 INTERNAL: Final = -32603
+REQUEST_CANCELLED: Final = -32800
 
 
 class Player(ABC):
@@ -390,10 +391,11 @@ class TolerantPlayer(Player):
         return exchange.request is not None and self.names.value(exchange.request.params) == params
 
     def _refuse_unknown(self, entry: Entry) -> None:
-        from antiphon.traffic.schema import methods  # here, because it reads the whole schema
+        from antiphon.traffic.schema import FACTS, methods  # here, because it reads the whole schema
 
         self._note(f"the recording has no {label(entry)}")
-        if (entry.method, True) in methods():
+        version = self.script.version
+        if (entry.method, True) in methods(version if version in FACTS else 1):
             self._refuse(written_id(entry.raw), INTERNAL, f"replay: the recording has no answer to {label(entry)}")
         else:
             self._refuse(written_id(entry.raw), UNKNOWN_METHOD, "Method not found")
@@ -422,12 +424,18 @@ class TolerantPlayer(Player):
             playing.place = recorded
             playing.pass_by(playing.lines[recorded], now)
             return
-        if not playing.answered:
+        if any(_is_state(line) for line in playing.lines[playing.place :]) and playing.answered:
+            # In version 2 not the response ends a turn but a state.
+            update = {"sessionUpdate": "state_update", "state": "idle", "stopReason": "cancelled"}
+            params = {"sessionId": playing.session, "update": update}
+            ended = {"jsonrpc": "2.0", "method": "session/update", "params": params}
+            self._out.append(msgspec.json.encode(ended) + b"\n")
+        elif not playing.answered and self.script.version == 1:
             self._out.append(CANCELLED % playing.id)
-            playing.answered = True
-        # In the second version of the protocol not the response ends a turn but a state: that one is sent, at once.
-        playing.lines = [line for line in playing.lines[playing.place :] if _is_state(line)]
-        playing.place, playing.since, playing.before = 0, now, None
+        elif not playing.answered:  # it was never inserted
+            self._refuse(playing.id, REQUEST_CANCELLED, "replay: cancelled")
+        playing.answered = True
+        playing.lines, playing.place, playing.since, playing.before = [], 0, now, None
 
 
 def _method(exchange: Exchange) -> str | None:

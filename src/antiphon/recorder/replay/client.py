@@ -17,7 +17,7 @@ from antiphon.errors import ConnectionClosed
 from antiphon.recorder.replay.agent import UNKNOWN_METHOD, Player
 from antiphon.recorder.replay.comparison import ABSENT, Difference, Ignored, align, content, differences, label
 from antiphon.recorder.replay.script import ReplayNames, Script, anonymous, with_id, written_id
-from antiphon.traffic.entries import Entry, JsonObject
+from antiphon.traffic.entries import Entry, JsonObject, as_object
 from antiphon.transports.process import ProcessTransport, spawn
 
 __all__ = ["ClientPlayer", "drive"]
@@ -57,6 +57,8 @@ class ClientPlayer(Player):
         self._count = {line.number: count for count, line in enumerate(self._updates, 1)}
         self._live: list[Entry] = []  # updates that have no partner yet
         self._came = 0
+        self._ends = _ends_of_work(self._updates) if script.version > 1 else {}
+        self._ended = 0  # how often the agent was idle again
 
     @property
     def is_through(self) -> bool:
@@ -86,7 +88,8 @@ class ClientPlayer(Player):
 
     def _is_waited_for(self, line: Entry) -> bool:
         """An update is, while the agent works on something and has sent fewer than at this place of the recording."""
-        if not self._open_requests or self._furthest > line.number:
+        works = bool(self._open_requests) or self._ended < self._ends.get(line.number, 0)
+        if not works or (self._furthest > line.number and not self._ends):
             return False
         return self._came < self._count[line.number]
 
@@ -116,6 +119,7 @@ class ClientPlayer(Player):
     def _receive(self, entry: Entry, now: float) -> None:
         if entry.is_notification:
             self._came += 1
+            self._ended += _is_idle(entry)
             self._live.append(entry)
         elif entry.is_request:
             self._receive_request(entry, now)
@@ -219,12 +223,32 @@ class ClientPlayer(Player):
 
 
 def _outline(message: object) -> JsonObject:
-    """What counts where words may differ: whether it is a result or an error, and why a turn ended."""
+    """What counts where words may differ: whether it is a result or an error, and why a turn ended, which is an update in version 2."""
     if not isinstance(message, dict):
         return {}
-    result = message.get("result")
+    result, update = message.get("result"), as_object(as_object(message.get("params")).get("update"))
     stop = {"stopReason": result["stopReason"]} if isinstance(result, dict) and "stopReason" in result else {}
-    return {key: stop if key == "result" else {} for key in ("params", "result", "error") if key in message}
+    ended = {"stopReason": update["stopReason"]} if "stopReason" in update else {}
+    return {
+        key: stop if key == "result" else ended if key == "params" else {}
+        for key in ("params", "result", "error")
+        if key in message
+    }
+
+
+def _is_idle(line: Entry) -> bool:
+    """Whether it says that the work of a session of version 2 is over."""
+    update = as_object(line.params.get("update"))
+    return update.get("sessionUpdate") == "state_update" and update.get("state") == "idle"
+
+
+def _ends_of_work(updates: list[Entry]) -> dict[int, int]:
+    """The number of an update → how often the agent has been idle when the work that it belongs to is over."""
+    found, ended = {}, 0
+    for line in updates:
+        found[line.number] = ended + 1
+        ended += _is_idle(line)
+    return found
 
 
 def _is_time(value: object) -> bool:

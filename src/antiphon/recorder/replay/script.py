@@ -295,6 +295,16 @@ class Script:
                 self._responses[request.number] = line
                 self._requests[line.number] = request
 
+    @property
+    def version(self) -> int:
+        """The version of the protocol that was settled; the first where none was."""
+        for line in self.lines:
+            if line.method == "initialize" and (answer := self.response_to(line)) is not None:
+                version = as_object(answer.msg.get("result")).get("protocolVersion")
+                if isinstance(version, int):
+                    return version
+        return 1
+
     def response_to(self, request: Entry) -> Entry | None:
         """The recorded response to a recorded request."""
         return self._responses.get(request.number)

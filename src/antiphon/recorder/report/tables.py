@@ -76,7 +76,7 @@ def verdict(analysis: Analysis) -> tuple[str, str]:
         found.append(f"{counted(analysis.undecodable, 'line')} that could not be read")
     if analysis.unanswered:
         found.append(f"{counted(len(analysis.unanswered), 'request')} without an answer")
-    judged = "" if analysis.judged else " Only conversations of protocol version 1 are judged by its rules."
+    judged = "" if analysis.judged else " Only conversations of protocol version 1 or 2 are judged by rules."
     judged += f" {counted(len(analysis.advice), 'piece')} of advice." if analysis.advice else ""
     if not found:
         return "good", f"{'No deviation from the protocol and no' if analysis.judged else 'No'} error.{judged}"

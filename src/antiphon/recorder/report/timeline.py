@@ -8,7 +8,7 @@ hatched, marks have shapes.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from antiphon.recorder.analysis import Analysis, RecordedCall, RecordedMessage, RecordedTurn, RecordedWait
 from antiphon.recorder.labels import about, clock, counted, seconds, size
@@ -164,6 +164,8 @@ def _restarts(entries: Sequence[RecordedMessage]) -> Iterator[tuple[int, float]]
 
 _AXIS, _TURN, _LANE, _WAIT, _MARK, _TRAFFIC, _GAP = 26, 34, 22, 22, 24, 64, 8
 _MOST_LANES: Final = 16
+_MOST_TURN_LANES: Final = 4
+"""Calls, and turns, that are drawn one below the other. Turns overlap where there are several sessions, or prompts that are held."""
 _MOST_BARS: Final = 4000
 _MOST_MARKS: Final = 1000
 """A picture with more of them shows nothing more, and takes long to draw."""
@@ -181,9 +183,10 @@ def family(kind: str | None) -> str:
 
 def timeline(analysis: Analysis, entries: Sequence[RecordedMessage], axis: Axis) -> Markup:
     """The picture with its names at the left and a scroll of its own."""
-    lanes = _lanes(analysis.calls[:_MOST_BARS], axis)
+    turns = _lanes(analysis.turns[:_MOST_BARS], axis, _MOST_TURN_LANES)
+    lanes = _lanes(analysis.calls[:_MOST_BARS], axis, _MOST_LANES)
     rows = [
-        ("turns", _TURN, _turns(analysis, axis) if analysis.turns else []),
+        ("turns", _TURN * len(turns), _turns(turns, axis)),
         ("tool calls", _LANE * len(lanes), _calls(lanes, analysis, axis)),
         ("waits", _WAIT, _waits(analysis.waits[:_MOST_BARS], axis)),
         ("marks", _MARK, _marks(analysis, entries, axis)),
@@ -285,8 +288,11 @@ def _ticks(axis: Axis, height: int) -> list[Markup]:
     ]
 
 
-def _turns(analysis: Analysis, axis: Axis) -> list[Markup]:
-    return [_turn(turn, axis) for turn in analysis.turns[:_MOST_BARS]]
+def _turns(lanes: list[list[RecordedTurn]], axis: Axis) -> list[Markup]:
+    return [
+        tag("g", *(_turn(turn, axis) for turn in lane), transform=f"translate(0 {place * _TURN})")
+        for place, lane in enumerate(lanes)
+    ]
 
 
 def _turn(turn: RecordedTurn, axis: Axis) -> Markup:
@@ -302,22 +308,25 @@ def _turn(turn: RecordedTurn, axis: Axis) -> Markup:
     return _link(turn.message, bar, title=title, where=f"#turn={turn.number}")
 
 
-def _lanes(calls: Iterable[RecordedCall], axis: Axis) -> list[list[RecordedCall]]:
-    """Calls that run at the same time, one below the other. Where there are too many at once, the last lane takes the rest."""
-    lanes: list[list[RecordedCall]] = []
+Span = TypeVar("Span", RecordedTurn, RecordedCall)
+
+
+def _lanes(spans: Iterable[Span], axis: Axis, most: int) -> list[list[Span]]:
+    """What runs at the same time, one below the other. Where there is too much at once, the last lane takes the rest."""
+    lanes: list[list[Span]] = []
     free: list[float] = []
-    for call in sorted(calls, key=lambda call: axis.elapsed(call.start, call.message)):
-        start = axis.elapsed(call.start, call.message)
-        end = axis.elapsed(call.end, call.message) if call.end is not None else float("inf")
+    for span in sorted(spans, key=lambda span: axis.elapsed(span.start, span.message)):
+        start = axis.elapsed(span.start, span.message)
+        end = axis.elapsed(span.end, span.message) if span.end is not None else float("inf")
         place = next((place for place, until in enumerate(free) if until <= start), len(lanes))
         if place < len(lanes):
             free[place] = end
-        elif len(lanes) < _MOST_LANES:
+        elif len(lanes) < most:
             lanes.append([])
             free.append(end)
         else:
-            place = _MOST_LANES - 1
-        lanes[place].append(call)
+            place = most - 1
+        lanes[place].append(span)
     return lanes
 
 

@@ -181,7 +181,7 @@ def _troubles(analysis: Analysis, style: ViewStyle) -> Iterator[str]:
         parts.append(style(f"{counted(analysis.undecodable, 'line')} undecodable", "yellow"))
     yield f" {style.signs.between} ".join(parts)
     if not analysis.judged:
-        yield style(f"{style.signs.warning} not judged: the rules are those of version 1", "yellow")
+        yield style(f"{style.signs.warning} not judged: there are rules for versions 1 and 2 only", "yellow")
 
 
 def _peer_name(peer: PeerInfo | None, unknown: str) -> str:

@@ -1,5 +1,7 @@
 """The rules, a module for each part of the protocol. Loading this package registers them all.
 
+A rule says for which versions of the protocol it holds: most rules of lines and shapes for all, the others for one.
+
 Modules in reading order:
 
     rpc.py            every line is one message of JSON-RPC, and responses find their requests
@@ -12,6 +14,7 @@ Modules in reading order:
     paths.py          paths are absolute, lines are counted from 1
     terminals.py      terminals of the client
     settings.py       modes and config options
+    v2/               what only version 2 has: states, prompts that are inserted, messages and calls by their ids
 """
 
 # The order of the specification, from the bytes up: it is the order of all lists of rules.
@@ -26,6 +29,7 @@ from antiphon.traffic.rules import (  # noqa: I001
     paths,
     terminals,
     settings,
+    v2,
 )
 
 __all__ = [
@@ -39,4 +43,5 @@ __all__ = [
     "settings",
     "terminals",
     "turns",
+    "v2",
 ]

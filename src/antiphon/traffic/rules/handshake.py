@@ -1,11 +1,11 @@
 """A connection begins with `initialize`, and nothing else is sent before that is done."""
 
-from antiphon.traffic.checker import Level, Side, rule
+from antiphon.traffic.checker import ALL_VERSIONS, Level, Side, rule
 from antiphon.traffic.entries import Entry, objects_in, shown, texts_in, twice_in
-from antiphon.traffic.state import TrafficState, is_malformed
+from antiphon.traffic.state import SECOND, TrafficState, is_malformed
 
-VERSIONS = (1, 2)
-"""The versions of the protocol that there are, the draft of the next one too."""
+VERSIONS = ALL_VERSIONS
+"""The versions of the protocol that there are."""
 
 
 @rule(
@@ -15,6 +15,7 @@ VERSIONS = (1, 2)
     "The first message of the client is `initialize`.",
     link="initialization",
     fix="Send `initialize` before anything else.",
+    versions=ALL_VERSIONS,
 )
 def first(entry: Entry, state: TrafficState) -> list[str] | None:
     if state.initialize is not None or is_malformed(entry) or not state.first_time("init.first"):
@@ -47,6 +48,7 @@ def once(entry: Entry, state: TrafficState) -> list[str] | None:
     link="initialization",
     fix="Wait for the answer to `initialize` before the next request.",
     on=["request"],
+    versions=ALL_VERSIONS,
 )
 def waits(entry: Entry, state: TrafficState) -> list[str] | None:
     if entry.method == "initialize" or state.initialize is None:
@@ -64,6 +66,7 @@ def waits(entry: Entry, state: TrafficState) -> list[str] | None:
     link="initialization",
     fix="Answer `initialize` first; send everything else after it.",
     on=["request", "notification", "answer initialize"],
+    versions=ALL_VERSIONS,
 )
 def silent_before(entry: Entry, state: TrafficState) -> list[str] | None:
     if state.initialize is None or state.opened:  # a client that opens sessions before gets updates of them before
@@ -97,15 +100,18 @@ def version(entry: Entry, state: TrafficState) -> list[str] | None:
     Level.MUST,
     "Every way to log in has an id of its own.",
     link="authentication",
-    fix="Give each entry of `authMethods` another `id`.",
+    fix="Give each entry of `authMethods` an id of its own.",
     on=["answer initialize"],
+    link_v2="schema#authmethod",
+    versions=ALL_VERSIONS,
 )
 def auth_ids(entry: Entry, state: TrafficState) -> list[str] | None:
     result = entry.msg.get("result")
     offered = result.get("authMethods") if isinstance(result, dict) else None
     if not objects_in(offered):
         return None
-    return [f"more than one method has the id {shown(id)}" for id in twice_in(texts_in(offered, "id"))]
+    name = "methodId" if state.speaks == SECOND else "id"
+    return [f"more than one method has the id {shown(id)}" for id in twice_in(texts_in(offered, name))]
 
 
 @rule(

@@ -1,6 +1,6 @@
 """Permission requests offer options, and their response names one of these."""
 
-from antiphon.traffic.checker import Level, Side, rule
+from antiphon.traffic.checker import ALL_VERSIONS, Level, Side, rule
 from antiphon.traffic.entries import Entry, as_object, objects_in, shown, texts_in, twice_in
 from antiphon.traffic.state import TrafficState
 
@@ -13,6 +13,8 @@ from antiphon.traffic.state import TrafficState
     link="tool-calls#requesting-permission",
     fix="Give each option another `optionId`: the response identifies an option by it alone.",
     on=["session/request_permission"],
+    link_v2="schema#permissionoption",
+    versions=ALL_VERSIONS,
 )
 def options(entry: Entry, state: TrafficState) -> list[str] | None:
     offered = texts_in(entry.params.get("options"), "optionId")
@@ -43,6 +45,8 @@ def choice(entry: Entry, state: TrafficState) -> list[str] | None:
     link="tool-calls#requesting-permission",
     fix="Answer with the `optionId` of the option that the user chose, not with its name or kind.",
     on=["answer session/request_permission"],
+    link_v2="schema#requestpermissionoutcome",
+    versions=ALL_VERSIONS,
 )
 def option(entry: Entry, state: TrafficState) -> list[str] | None:
     outcome = as_object(as_object(entry.msg.get("result")).get("outcome"))

@@ -1,7 +1,7 @@
 """Every line is one message of JSON-RPC: a request, a notification or a response, and responses find their requests."""
 
 from antiphon.errors import Code
-from antiphon.traffic.checker import Level, Side, rule
+from antiphon.traffic.checker import ALL_VERSIONS, Level, Side, rule
 from antiphon.traffic.entries import Entry, as_object, shown
 from antiphon.traffic.state import TrafficState, id_shown, is_id
 
@@ -15,6 +15,7 @@ from antiphon.traffic.state import TrafficState, id_shown, is_id
     "What is sent is UTF-8.",
     link="transports",
     fix="Encode every message as UTF-8, whatever the encoding of the system is.",
+    versions=ALL_VERSIONS,
 )
 def utf8(entry: Entry, state: TrafficState) -> list[str] | None:
     if not entry.is_noise:
@@ -33,6 +34,7 @@ def utf8(entry: Entry, state: TrafficState) -> list[str] | None:
     "Every line is one JSON value; nothing else is written where messages go.",
     link="transports#stdio",
     fix="Write logs and everything else that is not a message to stderr.",
+    versions=ALL_VERSIONS,
 )
 def json(entry: Entry, state: TrafficState) -> list[str] | None:
     return ["the line is not JSON"] if entry.is_noise else []
@@ -45,6 +47,7 @@ def json(entry: Entry, state: TrafficState) -> list[str] | None:
     "Messages are sent one by one, not as JSON-RPC batches.",
     link="transports",
     fix="Send each message of the array as a line of its own.",
+    versions=ALL_VERSIONS,
 )
 def no_batch(entry: Entry, state: TrafficState) -> list[str] | None:
     if entry.is_noise or (isinstance(entry.msg, list) and state.batches[entry.dir.other]):
@@ -59,6 +62,7 @@ def no_batch(entry: Entry, state: TrafficState) -> list[str] | None:
     'Every message is marked as JSON-RPC "2.0".',
     link="overview#communication-model",
     fix='Add `"jsonrpc": "2.0"` to every message, answers too.',
+    versions=ALL_VERSIONS,
 )
 def version(entry: Entry, state: TrafficState) -> list[str] | None:
     if not isinstance(entry.msg, dict):
@@ -75,6 +79,7 @@ def version(entry: Entry, state: TrafficState) -> list[str] | None:
     "Every message is an object that is a request, a notification or an answer with either a result or an error.",
     link="overview#communication-model",
     fix="Send `method` and `params` (an object), or `id` with exactly one of `result` and `error`.",
+    versions=ALL_VERSIONS,
 )
 def shape(entry: Entry, state: TrafficState) -> list[str] | None:
     msg = entry.msg
@@ -101,6 +106,7 @@ def shape(entry: Entry, state: TrafficState) -> list[str] | None:
     link="overview#communication-model",
     fix="Count requests, or give them strings; null, fractions, lists and objects are not ids.",
     on=["request"],
+    versions=ALL_VERSIONS,
 )
 def id_type(entry: Entry, state: TrafficState) -> list[str] | None:
     return [] if is_id(entry.msg["id"]) else [f"the id is {shown(entry.msg['id'])}"]
@@ -114,6 +120,7 @@ def id_type(entry: Entry, state: TrafficState) -> list[str] | None:
     link="overview#communication-model",
     fix="Give every request an id of its own.",
     on=["request"],
+    versions=ALL_VERSIONS,
 )
 def id_unique(entry: Entry, state: TrafficState) -> list[str] | None:
     same = state.pairs.duplicate_of(entry)
@@ -130,6 +137,7 @@ def id_unique(entry: Entry, state: TrafficState) -> list[str] | None:
     link="overview#communication-model",
     fix="Write `id` into every answer, as null into the error for a line that is not JSON.",
     on=["answer"],
+    versions=ALL_VERSIONS,
 )
 def answer_id(entry: Entry, state: TrafficState) -> list[str] | None:
     return [] if "id" in entry.msg else ["`id` is missing"]
@@ -143,6 +151,7 @@ def answer_id(entry: Entry, state: TrafficState) -> list[str] | None:
     link="overview#communication-model",
     fix="Answer each request once, with the id exactly as it came: a number stays a number, a string a string.",
     on=["answer"],
+    versions=ALL_VERSIONS,
 )
 def answer_known(entry: Entry, state: TrafficState) -> list[str] | None:
     if state.request is not None:
@@ -172,6 +181,7 @@ def answer_known(entry: Entry, state: TrafficState) -> list[str] | None:
     link="overview#error-handling",
     fix="Ignore notifications that are not understood.",
     on=["answer"],
+    versions=ALL_VERSIONS,
 )
 def answer_to_notification(entry: Entry, state: TrafficState) -> list[str] | None:
     """An error without an id is for a line that could not be read; where all could be, it must be for a notification."""
@@ -190,6 +200,7 @@ def answer_to_notification(entry: Entry, state: TrafficState) -> list[str] | Non
     link="overview#error-handling",
     fix='Send errors as `{"code": -32603, "message": "what happened"}`; more goes into `data`.',
     on=["error"],
+    versions=ALL_VERSIONS,
 )
 def error_object(entry: Entry, state: TrafficState) -> list[str] | None:
     error = entry.msg["error"]
@@ -214,6 +225,7 @@ def error_object(entry: Entry, state: TrafficState) -> list[str] | None:
     link="schema#errorcode",
     fix="Use -32603 for what went wrong inside, and put the status of an upstream service into `data`.",
     on=["error"],
+    versions=ALL_VERSIONS,
 )
 def error_code(entry: Entry, state: TrafficState) -> list[str] | None:
     code = as_object(entry.msg.get("error")).get("code")
@@ -232,6 +244,7 @@ def error_code(entry: Entry, state: TrafficState) -> list[str] | None:
     link="overview#error-handling",
     fix="Write in one sentence what went wrong; stack traces and documents belong in `data`, or in the log.",
     on=["error"],
+    versions=ALL_VERSIONS,
 )
 def error_message(entry: Entry, state: TrafficState) -> list[str] | None:
     message = as_object(entry.msg.get("error")).get("message")

@@ -1,6 +1,6 @@
 """Session ids are those that the peer has given, and sessions are what was requested."""
 
-from antiphon.traffic.checker import Level, Side, rule
+from antiphon.traffic.checker import ALL_VERSIONS, Level, Side, rule
 from antiphon.traffic.entries import Entry, as_object, as_text, shown
 from antiphon.traffic.rules.capabilities import TERMINAL_METHODS
 from antiphon.traffic.state import BRINGS_A_NEW_ONE, HISTORY, TrafficState
@@ -63,6 +63,8 @@ def opened(entry: Entry, state: TrafficState) -> list[str] | None:
     link="session-setup#session-id",
     fix="Answer with an error (-32002 is for what is not found) when the `sessionId` is unknown.",
     on=["answer session/prompt", "answer session/set_mode", "answer session/set_config_option"],
+    link_v2="schema#sessionnotfounderrordata",
+    versions=ALL_VERSIONS,
 )
 def refused(entry: Entry, state: TrafficState) -> list[str] | None:
     id = as_text(state.request.params.get("sessionId")) if state.request is not None else None
@@ -81,6 +83,8 @@ def refused(entry: Entry, state: TrafficState) -> list[str] | None:
     link="session-setup#session-id",
     fix="Make ids that cannot come again, for example UUIDs.",
     on=[f"answer {method}" for method in BRINGS_A_NEW_ONE],
+    link_v2="schema#newsessionresponse",
+    versions=ALL_VERSIONS,
 )
 def unique(entry: Entry, state: TrafficState) -> list[str] | None:
     id = as_text(as_object(entry.msg.get("result")).get("sessionId"))

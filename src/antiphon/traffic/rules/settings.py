@@ -1,9 +1,14 @@
 """Modes and config options: the current value is one of those offered, and so is a value that is set."""
 
-from antiphon.traffic.checker import Level, Side, rule
+from antiphon.traffic.checker import ALL_VERSIONS, Level, Side, rule
 from antiphon.traffic.entries import Entry, as_object, objects_in, shown, texts_in, twice_in
 from antiphon.traffic.rules.capabilities import CARRY_OPTIONS, OPENING
-from antiphon.traffic.state import TrafficState, choices_of
+from antiphon.traffic.state import SECOND, TrafficState, choices_of
+
+
+def option_key(state: TrafficState) -> str:
+    """The field with the id of an option."""
+    return "configId" if state.speaks == SECOND else "id"
 
 
 @rule(
@@ -54,17 +59,20 @@ def mode_offered(entry: Entry, state: TrafficState) -> list[str] | None:
     link="session-config-options#initial-state",
     fix="List the value in `options`, or make one current that is listed.",
     on=CARRY_OPTIONS,
+    link_v2="schema#sessionconfigselect",
+    versions=ALL_VERSIONS,
 )
 def config_current(entry: Entry, state: TrafficState) -> list[str] | None:
     source = as_object(entry.params.get("update")) or as_object(entry.msg.get("result"))
     options = objects_in(source.get("configOptions"))
     if not options:
         return None
-    found = [f"more than one option has the id {shown(id)}" for id in twice_in(texts_in(options, "id"))]
+    key = option_key(state)
+    found = [f"more than one option has the id {shown(id)}" for id in twice_in(texts_in(options, key))]
     for one in options:
         current = one.get("currentValue")
         if one.get("type") == "select" and isinstance(current, str) and current not in choices_of(one):
-            found.append(f"{shown(current)} is not one of the values of the option {shown(one.get('id'))}")
+            found.append(f"{shown(current)} is not one of the values of the option {shown(one.get(key))}")
     return found
 
 
@@ -74,8 +82,10 @@ def config_current(entry: Entry, state: TrafficState) -> list[str] | None:
     Level.MUST,
     "The client sets an option that the session has, to a value that it offers.",
     link="session-config-options#from-the-client",
-    fix="Send the `id` of one of `configOptions` and one of its values.",
+    fix="Send the id of one of `configOptions` and one of its values.",
     on=["session/set_config_option"],
+    link_v2="schema#setsessionconfigoptionrequest",
+    versions=ALL_VERSIONS,
 )
 def config_offered(entry: Entry, state: TrafficState) -> list[str] | None:
     session, wanted, value = state.session(entry), entry.params.get("configId"), entry.params.get("value")
@@ -101,6 +111,8 @@ def config_offered(entry: Entry, state: TrafficState) -> list[str] | None:
     link="session-config-options#from-the-client",
     fix="Answer with the whole list of `configOptions`, each with its current value.",
     on=["answer session/set_config_option"],
+    link_v2="schema#setsessionconfigoptionresponse",
+    versions=ALL_VERSIONS,
 )
 def config_complete(entry: Entry, state: TrafficState) -> list[str] | None:
     """Options may go when another is set, so a shorter list is no proof; one that has only what was set is."""
@@ -108,7 +120,7 @@ def config_complete(entry: Entry, state: TrafficState) -> list[str] | None:
     result = entry.msg.get("result")
     if session is None or session.options is None or state.request is None or not isinstance(result, dict):
         return None
-    listed: set[object] = set(texts_in(result.get("configOptions"), "id"))
+    listed: set[object] = set(texts_in(result.get("configOptions"), option_key(state)))
     was_set = state.request.params.get("configId")
     if was_set in session.options and was_set not in listed:
         return [f"the option {shown(was_set)}, which was set, is not in the answer"]

@@ -3,10 +3,8 @@
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry, as_object, as_text, shown
 from antiphon.traffic.rules.sessions import HISTORY_UPDATES
-from antiphon.traffic.state import TrafficState
+from antiphon.traffic.state import CROSSING_SECONDS, TrafficState
 
-CROSSING_SECONDS = 0.5
-"""A response may cross a cancellation on its way. After so long it has not."""
 REQUEST_CANCELLED = -32800
 
 

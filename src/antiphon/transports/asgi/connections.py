@@ -421,6 +421,10 @@ class HttpConnection(ServerTransport):
         if (stream := self._streams.get(session_id)) is not None:
             stream.caught_up()
 
+    def misses(self, session: str | None, last_id: str) -> bool:
+        """Whether a client that comes back to a stream has missed an event that is kept no more."""
+        return session in self._streams and self._streams[session].misses(last_id)
+
     async def send_events(self, session: str | None, last_id: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events of a session, or of the connection, until the client leaves or another reader takes over."""
         stream = self._stream(session)

@@ -9,7 +9,8 @@ lenient in what it takes, because the clients of the official SDKs differ:
 4. A session that was loaded before its stream was opened is sent on the stream of the connection: some clients open no other.
 5. The response to a request about a session goes where its updates go, so it never overtakes them. Without a stream, and without an
    update that waits for one, it goes on that of the connection: a client may never listen to a session that does not exist.
-6. Events have numbers; `Last-Event-ID` gets what was sent after it, as far back as `REPLAY_LIMIT`.
+6. Events have numbers; `Last-Event-ID` gets what was sent after it, as far back as `REPLAY_LIMIT`. A client that has missed more than that
+   has to connect again: its connection ends.
 
 Each request is admitted by itself: a connection belongs to the principal that opened it, and for any other there is none of that id.
 """
@@ -294,6 +295,9 @@ class AcpEndpoint:
         connection = self._connection(scope, admission)
         if connection is None:
             await respond(send, 404, "there is no such connection: it may have ended")
+        elif connection.misses(session or None, header_of(scope, b"last-event-id")):
+            await connection.close()
+            await respond(send, 404, "more was missed than is kept: connect again, and load the sessions")
         elif connection.open_streams >= self._limits.streams:
             await respond(send, 429, "this connection has too many streams")
         else:

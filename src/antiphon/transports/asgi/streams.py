@@ -39,6 +39,8 @@ class EventStream:
         """Number, place after it, and frame, of those that are kept for a client that comes back."""
         self.kept = 0
         """Bytes of frames that are kept."""
+        self._forgotten = (0, 0)
+        """The last event that was sent and is kept no more."""
         self._was_used = False
         self._number = 0
         self._place = 0
@@ -96,9 +98,15 @@ class EventStream:
 
     def forget(self) -> int:
         """Forget the oldest event that was kept, and return how many bytes that were."""
-        size = len(self._sent.popleft()[2])
-        self.kept -= size
-        return size
+        number, place, frame = self._sent.popleft()
+        self._forgotten = number, place
+        self.kept -= len(frame)
+        return len(frame)
+
+    def misses(self, last_id: str) -> bool:
+        """Whether a client that comes back with this id has missed an event that is kept no more."""
+        seen = event_place(last_id)
+        return seen is not None and not self._numbered and seen < self._forgotten
 
     @property
     def here(self) -> str:

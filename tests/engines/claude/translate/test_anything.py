@@ -122,6 +122,7 @@ def test_an_input_that_comes_in_many_pieces_costs_no_more_than_its_length() -> N
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.parametrize("kind", LINES, ids=[kind.__name__ for kind in LINES])
 @settings(max_examples=12, suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.data(), st.booleans(), st.booleans())

@@ -259,7 +259,7 @@ def test_a_failing_server_keeps_its_pictures() -> None:
         ("ToolSearch", [], {"matches": ["WebFetch"]}, ["Found: WebFetch"]),
         ("ExitPlanMode", "User has approved", {"plan": "# Plan", "isAgent": False}, ["# Plan"]),
         ("ExitPlanMode", "User has approved", {"plan": None}, ["User has approved"]),
-        ("AskUserQuestion", "answered", {"answers": {"Which?": "Blue"}}, ["- Which? **Blue**"]),
+        ("AskUserQuestion", "answered", {"answers": {"Which?": "Blue"}}, ["Blue"]),
         ("TodoWrite", "Todos have been modified", {"oldTodos": [], "newTodos": []}, []),
         ("TaskCreate", "Task #1 created", {"task": {"id": "1"}}, ["Task #1 created"]),
         ("TaskStop", "{}", {"message": "Stopped t1", "task_id": "t1"}, ["Stopped t1"]),

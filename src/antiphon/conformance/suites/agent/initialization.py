@@ -281,14 +281,7 @@ async def future(run: AgentRun) -> None:
 )
 async def two(run: AgentRun) -> None:
     info = {"name": "antiphon-check", "version": "1"}
-    params = {
-        "protocolVersion": 2,
-        "info": info,
-        "capabilities": {},
-        "clientInfo": info,
-        "clientCapabilities": {"terminal": False},
-    }
-    response = await run.request("initialize", params)
+    response = await run.request("initialize", {"protocolVersion": 2, "info": info, "capabilities": {}})
     version = _number(response)
     in_shape = isinstance(response.get("info"), dict) and isinstance(response.get("capabilities"), dict)
     text = "it was answered with an error" if response.error else _version_found(response)

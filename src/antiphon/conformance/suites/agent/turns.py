@@ -11,7 +11,7 @@ from antiphon.conformance.requirements import Blocked, NoResponse, NotSeen
 from antiphon.conformance.suites.agent.suite import SUITE
 from antiphon.conformance.wire import PeerResponse, PendingRequest
 from antiphon.traffic.entries import Entry, JsonObject, as_object, as_text, objects_in
-from antiphon.traffic.rules.turns import CROSSING_SECONDS
+from antiphon.traffic.state import CROSSING_SECONDS
 
 __all__ = [
     "STOP_REASONS",

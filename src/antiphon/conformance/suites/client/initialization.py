@@ -6,7 +6,7 @@ from antiphon.conformance.client_run import ClientRun, NotAsked
 from antiphon.conformance.requirements import advice, must, should
 from antiphon.conformance.suites.client.suite import SUITE
 
-__all__: list[str] = []
+__all__ = ["is_folder"]
 
 
 @SUITE.scenario(
@@ -78,7 +78,7 @@ async def introduction(run: ClientRun) -> None:
     run.holds("hello.info", has_info, "`initialize` has no `clientInfo` with a name and a version", hello)
     cwd = run.script.folders.get(turn.session, "")
     opened = next((one for one in run.wire.received if one.method == "session/new"), None)
-    run.holds("session.folder", _is_folder(cwd), f"there is no directory `{cwd}`", opened)
+    run.holds("session.folder", is_folder(cwd), f"there is no directory `{cwd}`", opened)
     await run.send_text("hello")
     ended = await turn.end()
     status = await run.ended()
@@ -86,7 +86,8 @@ async def introduction(run: ClientRun) -> None:
     run.holds("ends.well", status == 0, otherwise, ended)
 
 
-def _is_folder(path: str) -> bool:
+def is_folder(path: str) -> bool:
+    """Whether there is such a directory."""
     return os.path.isdir(path)
 
 

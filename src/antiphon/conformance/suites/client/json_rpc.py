@@ -11,7 +11,7 @@ from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.conformance.wire import PeerClosed, PendingRequest
 from antiphon.errors import Code
 
-__all__: list[str] = []
+__all__ = ["answered", "check_ids"]
 
 IDS: Final[tuple[object, ...]] = (0, -7, 2**53 - 1, "7", "a-string", "6f1c1c1e-6f5e-4a53-9a43-0d6d5f0c9a01")
 """Numbers and strings; JSON-RPC allows both."""
@@ -88,17 +88,17 @@ ERRORS = "overview#error-handling"
 async def requests(run: ClientRun) -> None:
     await run.start()
     turn = await run.prompted()
-    await _ids(run)
+    await check_ids(run)
     several = range(BURST if run.traits.fences else FEW)
     pending = [PendingRequest(run, await run.wire.send(run.question(f"burst-{n}", f"burst {n}"))) for n in several]
     for one in pending:
-        await _answered(run, "requests.many", one)
+        await answered(run, "requests.many", one)
     asked = PendingRequest(run, await run.wire.send(run.question("slow", "slow")))
     await run.wire.send(
         {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": asked.request.msg["id"]}}
     )
-    await _answered(run, "requests.cancelled", asked)
-    await _answered(run, "requests.extension", await run.send_request("_antiphon.example/own_method", {"a": [1]}))
+    await answered(run, "requests.cancelled", asked)
+    await answered(run, "requests.extension", await run.send_request("_antiphon.example/own_method", {"a": [1]}))
     # From here on what no correct agent sends.
     await _unknown(run)
     sent = await run.wire.send({"jsonrpc": "2.0", "method": "antiphon/unknown_notice", "params": {"a": 1}})
@@ -112,7 +112,8 @@ async def requests(run: ClientRun) -> None:
         raise NotOffered("the client offers all that could be asked for")
 
 
-async def _answered(run: ClientRun, id: str, pending: PendingRequest) -> None:
+async def answered(run: ClientRun, id: str, pending: PendingRequest) -> None:
+    """The requirement is that a request is answered."""
     try:
         response = await pending.response()
     except NoResponse as problem:
@@ -121,7 +122,8 @@ async def _answered(run: ClientRun, id: str, pending: PendingRequest) -> None:
         run.holds(id, True, "", response)
 
 
-async def _ids(run: ClientRun) -> None:
+async def check_ids(run: ClientRun) -> None:
+    """Judge whether responses have exactly the ids of their requests."""
     for id in IDS:
         asked = await run.wire.send(run.question(id))
         wanted = msgspec.json.encode(id)

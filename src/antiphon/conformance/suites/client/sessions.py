@@ -6,7 +6,7 @@ from antiphon.conformance.standin_agent import LISTED, StandinAgent
 from antiphon.conformance.suites.client.suite import SUITE
 from antiphon.traffic.entries import Entry, JsonObject
 
-__all__: list[str] = []
+__all__ = ["need_sent", "prompted_after", "requests_sent"]
 
 CURSOR = "antiphon+/=?&ä"
 
@@ -16,41 +16,42 @@ def _uses(id: str, text: str, link: str, method: str, needs: tuple[str, ...] = (
     return capability(id, text, link=link, fix=fix, needs=needs)
 
 
-def _sent(run: ClientRun, method: str) -> list[Entry]:
+def requests_sent(run: ClientRun, method: str) -> list[Entry]:
+    """The requests of this kind, on all connections."""
     return [one for connection in run.connections for one in connection.wire.received if one.method == method]
 
 
-def _need(run: ClientRun, purpose: str, method: str) -> list[Entry]:
+def need_sent(run: ClientRun, purpose: str, method: str) -> list[Entry]:
     """The requests of this kind.
 
     Raises:
         Unseen: the command for the purpose does not make the client send any, which is not the client's fault.
     """
-    sent = _sent(run, method)
+    sent = requests_sent(run, method)
     if not sent:
         raise NotSeen(f"the command for `{purpose}` did not make the client send `{method}`")
     return sent
 
 
-async def _prompted_after(run: ClientRun, id: str, purpose: str, method: str) -> HeldRequest | None:
+async def prompted_after(run: ClientRun, id: str, purpose: str, method: str) -> HeldRequest | None:
     """The prompt that comes behind a request of this kind; prompts before it, of commands that prepare it, just end."""
     await run.start(purpose)
     try:
         while True:
             turn = await run.next_request("session/prompt")
-            if _sent(run, method):
+            if requests_sent(run, method):
                 return turn
-            await turn.end()
+            await run.finish(turn)
     except NotAsked as problem:
-        run.holds(id, False, str(problem), *_need(run, purpose, method))
+        run.holds(id, False, str(problem), *need_sent(run, purpose, method))
         return None
 
 
 async def _goes_on(run: ClientRun, name: str) -> None:
-    turn = await _prompted_after(run, f"sessions.{name}", name, f"session/{name}")
+    turn = await prompted_after(run, f"sessions.{name}", name, f"session/{name}")
     if turn is None:
         return
-    reopened = _sent(run, f"session/{name}")[-1]
+    reopened = requests_sent(run, f"session/{name}")[-1]
     session = reopened.params.get("sessionId")
     otherwise = f"`session/{name}` names `{session}`, the prompt behind it `{turn.session}`"
     run.holds(f"sessions.{name}", session == turn.session, otherwise, reopened, turn.entry)
@@ -114,7 +115,7 @@ async def listing(run: ClientRun) -> None:
     run.script.held.clear()
     await run.start("list")
     status = await run.ended()
-    listed = _need(run, "list", "session/list")
+    listed = need_sent(run, "list", "session/list")
     run.holds("sessions.list", status == 0, f"the client ended with status {status}", *listed)
     cursors = [one for one in listed if one.params.get("cursor") is not None]
     if not cursors:
@@ -128,8 +129,8 @@ async def _ends_with(run: ClientRun, purpose: str, id: str) -> None:
     run.script.held.clear()
     await run.start(purpose)
     await run.ended()
-    sent = _need(run, purpose, f"session/{purpose}")
-    known = {LISTED, *run.script.folders, *(one.params.get("sessionId") for one in _sent(run, "session/load"))}
+    sent = need_sent(run, purpose, f"session/{purpose}")
+    known = {LISTED, *run.script.folders, *(one.params.get("sessionId") for one in requests_sent(run, "session/load"))}
     if purpose == "delete":
         known |= {f"stand-in-{n}" for n in range(1, 10)}
     proper = any(one.params.get("sessionId") in known for one in sent)
@@ -174,7 +175,7 @@ async def deleting(run: ClientRun) -> None:
     ),
 )
 async def modes(run: ClientRun) -> None:
-    turn = await _prompted_after(run, "sessions.mode", "set_mode", "session/set_mode")
+    turn = await prompted_after(run, "sessions.mode", "set_mode", "session/set_mode")
     if turn is not None:
         mode = run.script.modes.get(turn.session)
         run.holds(
@@ -196,7 +197,7 @@ async def modes(run: ClientRun) -> None:
     ),
 )
 async def options(run: ClientRun) -> None:
-    turn = await _prompted_after(run, "sessions.option", "set_option", "session/set_config_option")
+    turn = await prompted_after(run, "sessions.option", "set_option", "session/set_config_option")
     if turn is not None:
         length = run.script.lengths.get(turn.session)
         run.holds(

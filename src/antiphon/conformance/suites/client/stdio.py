@@ -52,11 +52,11 @@ async def lines(run: ClientRun) -> None:
         unseen: Blocked | None = blocked
     else:
         unseen = None
-    burst = await run.wire.send_together([_update(turn.session, f"{n} ") for n in range(1000)])
+    burst = await run.wire.send_together([_update(run, f"{n} ") for n in range(1000)])
     await run.survives("lines.burst", "a thousand updates at once", burst[-1])
-    large = await run.wire.send(_update(turn.session, "large " * (MEBIBYTE // 6)))
+    large = await run.wire.send(_update(run, "large " * (MEBIBYTE // 6)))
     await run.survives("lines.large", "a message of 1 MiB", large)
-    huge = await run.wire.send(_update(turn.session, "huge " * (8 * MEBIBYTE // 5)))
+    huge = await run.wire.send(_update(run, "huge " * (8 * MEBIBYTE // 5)))
     await run.survives("lines.huge", "a message of 8 MiB", huge)
     await turn.end()
     if unseen is not None:
@@ -78,9 +78,9 @@ async def _cut(run: ClientRun) -> None:
     await _comes(run, "lines.unicode", "a message with other line ends", PendingRequest(run, odd))
 
 
-def _update(session: str, words: str) -> dict[str, object]:
-    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": words}}
-    return {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session, "update": update}}
+def _update(run: ClientRun, words: str) -> dict[str, object]:
+    params = {"sessionId": run.session, "update": run.text_update(words)}
+    return {"jsonrpc": "2.0", "method": "session/update", "params": params}
 
 
 async def _comes(run: ClientRun, id: str, what: str, pending: PendingRequest) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from antiphon.engines.claude.history.records import SUFFIX, config_dir, is_id, projects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from antiphon.engines.claude.history.session_list import SessionList, Summary
@@ -59,6 +59,24 @@ class History:
         for line in wire_lines(path):
             yield from translator.feed(line)
         yield from translator.close_open(background=True)
+
+    def line_before(self, session_id: str, dropped: "Sequence[str]") -> str | None:
+        """Return the last line of a session before the first of these prompts; None: that is its first prompt.
+
+        Raises:
+            RequestError: it is not certain which prompt that is.
+        """
+        from antiphon.engines.claude.history.replay import prompts_in
+        from antiphon.transcript.fork_point import cut_point, no_cut
+
+        path = self.find(session_id)
+        prompts = [] if path is None else [*prompts_in(path)]
+        cut = cut_point([each.text for each in prompts], dropped)
+        if cut is None:
+            raise no_cut()
+        if prompts[cut].before is None and cut > 0:  # the first line of what is left was compacted away
+            raise no_cut()
+        return prompts[cut].before
 
     def delete(self, session_id: str) -> bool:
         """Remove a session with its sub-agents; whether there was one."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -21,7 +21,7 @@ from antiphon.engines.claude.history.records import (
 from antiphon.protocol.base import BAD_INPUT
 from antiphon.text import fenced, strip_ansi
 
-__all__ = ["Agents", "FinishedTask", "PrintedOutput", "Typed", "read_text", "wire_lines"]
+__all__ = ["Agents", "FinishedTask", "PrintedOutput", "StoredPrompt", "Typed", "prompts_in", "read_text", "wire_lines"]
 
 # The sub-agents of a session: which file has the messages of the sub-agent of a call.
 
@@ -239,6 +239,29 @@ def wire_lines(path: Path) -> Iterator[wire.Line]:
         yield from lines
         yield from _of_agents(agents, row)
     yield from waiting
+
+
+class StoredPrompt(NamedTuple):
+    """A prompt in a session's file, and the line that it follows; None: it is the first one."""
+
+    text: str
+    before: str | None
+
+
+def prompts_in(path: Path) -> Iterator[StoredPrompt]:
+    """Return the prompts of the current branch, with the last message before each."""
+    before: str | None = None
+    for row, line in read_lines(path, current_branch(read_index(path))):
+        for each in _lines_of(row, line) if row.type == "user" and not row.results else ():
+            texts = (
+                [block.text for block in each.message.blocks if isinstance(block, wire.ClaudeTextBlock)]
+                if isinstance(each, wire.User)
+                else []
+            )
+            if texts and isinstance(each, wire.User) and not each.is_synthetic:
+                yield StoredPrompt("".join(texts), before)
+        if row.type in ("user", "assistant"):
+            before = row.uuid
 
 
 def _of_agents(agents: Agents, row: RecordRow) -> Iterator[wire.Line]:

@@ -196,6 +196,8 @@ def _plan(structured: object) -> list[v1.ToolContent] | None:
 def _answers(structured: object) -> list[v1.ToolContent] | None:
     answers = part(structured, "answers")
     lines = [f"- {one_line(question)} **{one_line(str(answer))}**" for question, answer in answers.items()]
+    if len(answers) == 1:  # the question is the title
+        lines = [one_line(str(answer)) for answer in answers.values()]
     own = text(structured, "response")
     return [shown_text("\n".join(lines + ([own] if own else [])))] if lines or own else None
 

@@ -31,6 +31,11 @@ __all__ = ["ClaudeCompaction", "ClaudeTranslator", "ClaudeUsageMeter"]
 class ClaudeTranslator:
     """Translates the lines of one session. It never raises on what the CLI sends, and reports nothing twice."""
 
+    @property
+    def used_tokens(self) -> int:
+        """The tokens of the last request to the model, also before the size of the context is known."""
+        return self._usage.used
+
     def __init__(self, cwd: str, *, terminals: bool = False, mirror: bool = False, replay: bool = False) -> None:
         self.unknown: Counter[str] = Counter()
         """How many lines of each unknown type were ignored."""
@@ -187,6 +192,11 @@ class ClaudeUsageMeter:
         self._size = 0
         self._cost: v1.Cost | None = None
         self._sent: v1.UsageUpdate | None = None
+
+    @property
+    def used(self) -> int:
+        """The tokens of the last request."""
+        return tokens(self._used)
 
     def message(self, message: "wire.ClaudeMessage | None") -> None:
         """Note a message of the main thread that began. It is reported when it is complete."""

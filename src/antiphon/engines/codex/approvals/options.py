@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from antiphon.engines.codex import wire
-from antiphon.engines.questions import as_note, call_with, text_item
+from antiphon.engines.questions import as_note, call_with, details_item
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
 from antiphon.text import exact, fenced
@@ -91,7 +91,9 @@ def explained(call: v1.ToolCallPatch, notes: Iterable[str | None], ours: Iterabl
             known.append(note)
             notes_added.append(note)
     return (
-        call_with(call, content=[*(call.content or []), text_item("\n\n".join(notes_added))]) if notes_added else call
+        call_with(call, content=[*(call.content or []), details_item("\n\n".join(notes_added))])
+        if notes_added
+        else call
     )
 
 

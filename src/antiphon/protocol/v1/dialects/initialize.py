@@ -30,9 +30,9 @@ def _capabilities(key: str) -> Change:
 
 
 def _with_capabilities(question: Fields, answer: bytes) -> bytes:
-    """Under both names: newer clients that send `capabilities` for other reasons still find the schema's."""
+    """Under both names. Clients of version 2, which send `info` too, read the schema's name when they are answered in version 1."""
     fields = fields_of(answer)
-    if fields is None or "capabilities" in fields:
+    if fields is None or "capabilities" in fields or "info" in question:
         return answer
     return bytes(packed({**fields, "capabilities": fields.get("agentCapabilities", packed({}))}))
 

@@ -97,7 +97,7 @@ export function DirectoryField({ value, onChange, roots }) {
       </div>
       <button type="button" class="button" onClick=${() => setBrowsing(true)}><${Icon} name="folder" />Browse</button>
     </div>
-    <p class="hint">On the gateway's machine${roots.length > 0 && html`, in ${roots.map((root, at) => html`${at ? ", " : ""}<code>${shortPath(root)}</code>`)} or below. <code>antiphon serve --root DIR</code> adds a directory`}.</p>
+    <p class="hint">On the machine that runs the agent${roots.length > 0 && html`, in ${roots.map((root, at) => html`${at ? ", " : ""}<code>${shortPath(root)}</code>`)} or below. The option <code>--root DIR</code> of <code>antiphon serve</code> or <code>antiphon worker</code> adds a directory`}.</p>
     ${browsing && html`<${DirectoryDialog} roots=${roots} first=${value} onClose=${() => setBrowsing(false)} onChoose=${(/** @type {string} */ path) => { setBrowsing(false); onChange(path); }} />`}
   </div>`;
 }

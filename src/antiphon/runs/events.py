@@ -1,14 +1,16 @@
-"""The events of `antiphon run --json`: one JSON object per line on stdout, the last one of type `result`.
+"""The events of `antiphon run --output stream-json`: one JSON object per line on stdout, the last one of type `result`.
 
 These types are the documentation: `docs/run-events.schema.json` is made from them. Fields are added and never change their
-meaning; a reader ignores what it does not know.
+meaning; a reader ignores what it does not know. A change that breaks a reader gets a new `VERSION`.
 """
 
-from typing import Any, Literal, TypeAlias
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 __all__ = [
+    "VERSION",
     "CallEvent",
     "ChangedPath",
     "ContentEvent",
@@ -20,6 +22,7 @@ __all__ = [
     "MessageEvent",
     "NoticeEvent",
     "OtherUpdateEvent",
+    "PatchReport",
     "PermissionEvent",
     "PlanEvent",
     "PlannedStep",
@@ -31,10 +34,15 @@ __all__ = [
     "ThoughtEvent",
     "TokenCounts",
     "UsageEvent",
+    "WorktreeReport",
     "encode_event",
+    "now",
     "schema",
 ]  # fmt: skip
 
+
+VERSION: Final = 2
+"""The version of the schema. Version 1 had no times, no versions, and other exit statuses for a login and a rate limit."""
 
 JsonValue: TypeAlias = Any
 """Any JSON value: msgspec makes no schema for `object`."""
@@ -44,13 +52,19 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     pass
 
 
+def now() -> str:
+    """Return the time as events have it: UTC, with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 class _Event(_Part, frozen=True, kw_only=True, tag_field="type"):
-    pass
+    time: str = msgspec.field(default_factory=now)
 
 
 class StartEvent(_Event, frozen=True, kw_only=True, tag="start"):
     """The session is open, and the prompt goes out."""
 
+    schema_version: int
     agent: str
     agent_version: str | None = None
     session_id: str
@@ -164,6 +178,7 @@ class PermissionEvent(_Event, frozen=True, kw_only=True, tag="permission"):
     asked: bool
     rule: str | None = None
     why: str
+    engine: str | None = None
 
 
 class QuestionEvent(_Event, frozen=True, kw_only=True, tag="question"):
@@ -171,6 +186,7 @@ class QuestionEvent(_Event, frozen=True, kw_only=True, tag="question"):
 
     message: str
     answer: Literal["accept", "decline", "cancel"]
+    engine: str | None = None
 
 
 class NoticeEvent(_Event, frozen=True, kw_only=True, tag="notice"):
@@ -186,6 +202,7 @@ class OtherUpdateEvent(_Event, frozen=True, kw_only=True, tag="update"):
     """Any other update of the session, as ACP has it."""
 
     update: JsonValue
+    engine: str | None = None
 
 
 class ChangedPath(_Part, frozen=True, kw_only=True):
@@ -207,13 +224,15 @@ class DeniedAction(_Part, frozen=True, kw_only=True):
 class RunFailure(_Part, frozen=True, kw_only=True):
     """What went wrong, and what to do about it. `kind` is for programs: docs/command-line.md lists them.
 
-    `retryable`: the same may succeed later, with nothing changed.
+    `retryable`: the same may succeed later, with nothing changed; after `retryAfter` seconds, where the agent or its service
+    reported a time to wait.
     """
 
     kind: str
     message: str
     hint: str
     retryable: bool
+    retry_after: float | None = None
 
 
 class EngineAnswer(_Part, frozen=True, kw_only=True):
@@ -229,6 +248,26 @@ class EngineFailure(_Part, frozen=True, kw_only=True):
     engine: str
     message: str
     hint: str | None = None
+    kind: str = "failed"
+    retryable: bool = False
+    retry_after: float | None = None
+
+
+class WorktreeReport(_Part, frozen=True, kw_only=True):
+    """The git worktree of a run: its path, its branch, the commit that it began at, and whether it was kept."""
+
+    path: str
+    branch: str
+    base: str
+    kept: bool
+
+
+class PatchReport(_Part, frozen=True, kw_only=True):
+    """The patch with all changes of a run. `files` are relative to the directory that the patch applies to."""
+
+    path: str
+    bytes: int
+    files: list[str]
 
 
 class ResultEvent(_Event, frozen=True, kw_only=True, tag="result"):
@@ -237,8 +276,10 @@ class ResultEvent(_Event, frozen=True, kw_only=True, tag="result"):
     Where the agent names its engines, `answers` has the last message of each, and `text` has all of them, each with its engine's name.
     `failures` are the engines that failed while others answered; the `exitCode` is then not 0.
     `denied` counts what was denied; `denials` has the first 1,000 of them.
+    With `--output-schema`, `output` is the answer as JSON, and `attempts` how often it was asked for.
     """
 
+    schema_version: int
     exit_code: int
     stop_reason: str | None = None
     text: str
@@ -248,6 +289,10 @@ class ResultEvent(_Event, frozen=True, kw_only=True, tag="result"):
     session_id: str | None = None
     usage: UsageEvent | None = None
     tokens: TokenCounts | None = None
+    output: JsonValue = None
+    attempts: int | None = None
+    worktree: WorktreeReport | None = None
+    patch: PatchReport | None = None
     files_changed: list[ChangedPath]
     denials: list[DeniedAction]
     denied: int = 0
@@ -258,6 +303,7 @@ class ResultEvent(_Event, frozen=True, kw_only=True, tag="result"):
 class ErrorEvent(_Event, frozen=True, kw_only=True, tag="error"):
     """The arguments were wrong, or something failed before anything was started. There is no `result` then."""
 
+    schema_version: int
     exit_code: int
     error: RunFailure
 
@@ -291,7 +337,13 @@ def schema() -> dict[str, JsonValue]:
     from inspect import cleandoc  # Python 3.13 does it by itself
 
     (found,), parts = msgspec.json.schema_components([Event], ref_template="#/$defs/{name}")
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of `antiphon run --json`"}
+    for part in parts.values():
+        if "time" in part["properties"]:
+            part["required"].insert(1, "time")
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A line of `antiphon run --output stream-json`",
+    }
     return {
         **head,
         **found,

@@ -298,10 +298,24 @@ def repository_of(root: str) -> Repository | None:
 
 
 class TreeSnapshot:
-    """A snapshot of one tree."""
+    """A snapshot of one tree. `whole`: files of any size are in it, and a difference can be applied, also to files that are no text.
 
-    def __init__(self, directory: Path, root: str, name: str, excludes: str) -> None:
+    `without`: files that are no part of it, by device and inode.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        root: str,
+        name: str,
+        excludes: str,
+        *,
+        whole: bool = False,
+        without: frozenset[tuple[int, int]] = frozenset(),
+    ) -> None:
         self.root = root
+        self._whole = whole
+        self._without = without
         self.name = name
         """The prefix of its paths."""
         self._directory = directory
@@ -345,6 +359,7 @@ class TreeSnapshot:
             "--no-textconv",
             "--no-color",
             "--submodule=short",
+            *(("--binary", "--full-index") if self._whole else ()),
         )
         names = await self._git.run(*compare, "--name-only", "-z", self._tree)
         files = [_text(name) for name in names.split(b"\0") if name]
@@ -368,7 +383,8 @@ class TreeSnapshot:
     async def _look_once(self) -> SeenTree:
         listed = await self._git.run("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
         staged = await self._git.run("ls-files", "-z", "--stage")
-        found = await asyncio.to_thread(_sorted, os.fsencode(self.root), listed, staged)
+        most = TOTAL_LIMIT if self._whole else FILE_LIMIT
+        found = await asyncio.to_thread(_sorted, os.fsencode(self.root), listed, staged, most, self._without)
         if found.total > TOTAL_LIMIT:
             raise GitFailed(f"{self.root} holds more than {TOTAL_LIMIT // 1024**2} MB that git does not know")
         await self._take(found.gone, found.here)
@@ -414,8 +430,10 @@ class _Sorted(NamedTuple):
     total: int
 
 
-def _sorted(root: bytes, listed: bytes, staged: bytes) -> _Sorted:
-    """Sort the files that differ from the index, or are not in it, by what has to be done with them."""
+def _sorted(
+    root: bytes, listed: bytes, staged: bytes, most: int, without: frozenset[tuple[int, int]] = frozenset()
+) -> _Sorted:
+    """Sort the files that differ from the index, or are not in it, by what has to be done with them. `most`: bytes of one that is read."""
     links = [line.partition(b"\t")[2] for line in staged.split(b"\0") if line.startswith(b"160000 ")]
     modules = [name for name in dict.fromkeys(links) if os.path.exists(os.path.join(root, name, b".git"))]
     found = _Sorted([], [], [os.fsdecode(name) for name in modules], {}, 0)
@@ -424,10 +442,10 @@ def _sorted(root: bytes, listed: bytes, staged: bytes) -> _Sorted:
         if name.endswith(b"/"):
             found.nested.append(os.fsdecode(name.rstrip(b"/")))
             continue
-        facts = None if linked(os.path.dirname(name)) else _facts(os.path.join(root, name))
+        facts = None if linked(os.path.dirname(name)) else _facts(os.path.join(root, name), without)
         if facts is None:
             found.gone.append(name)
-        elif facts[0] > FILE_LIMIT:
+        elif facts[0] > most:
             found.large[_text(name)] = facts
         elif facts[0] >= 0:
             found.here.append(name)
@@ -435,13 +453,15 @@ def _sorted(root: bytes, listed: bytes, staged: bytes) -> _Sorted:
     return found._replace(total=total)
 
 
-def _facts(path: bytes) -> tuple[int, int] | None:
-    """Size and date of a file; none if it is gone; a size below zero if it is nothing to look into."""
+def _facts(path: bytes, without: frozenset[tuple[int, int]]) -> tuple[int, int] | None:
+    """Size and date of a file; none if it is gone; a size below zero if it is nothing to look into, as those in `without`."""
     try:
         facts = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
+        return -1, 0
+    if (facts.st_dev, facts.st_ino) in without:
         return -1, 0
     if os.path.isdir(path) and not os.path.islink(path):
         return (-1, 0) if os.path.exists(os.path.join(path, b".git")) else None
