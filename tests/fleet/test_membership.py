@@ -11,6 +11,9 @@ from antiphon.fleet.membership import BEAT, LEASE, Heartbeat, Members, WorkerSta
 from antiphon.fleet.simulation import SimulatedServer
 from tests.schedules import Schedule, World, check, run
 
+DEEP = 100_000
+"""Levels of nesting that no version of Python follows."""
+
 
 def virtually(scenario: Callable[[SimulatedServer], Awaitable[None]]) -> None:
     """Play a scenario once, on a virtual clock."""
@@ -195,7 +198,7 @@ def test_a_beat_of_a_newer_version_is_read_without_the_fields_that_are_not_known
         broker.publish(BEAT + "odd", b"\xff")
         broker.publish(BEAT + "lies", msgspec.json.encode({"name": "lies", "slots": 0, "used": -1}))
         broker.publish(BEAT + "big", b'{"name": "big", "slots": 1, "used": 1%b}' % (b"0" * 400))
-        broker.publish(BEAT + "deep", b'{"name": "deep", "colour": %b%b}' % (b"[" * 5000, b"]" * 5000))
+        broker.publish(BEAT + "deep", b'{"name": "deep", "colour": %b%b}' % (b"[" * DEEP, b"]" * DEEP))
         broker.publish(BEAT + "other", msgspec.json.encode({"name": "new", "alive": False}))
         await asyncio.sleep(0.01)
         assert sorted(members.workers) == ["far", "new", "old"]

@@ -81,13 +81,16 @@ async def test_a_phone_that_slept_shows_what_it_missed(
 
 async def test_a_turn_goes_on_without_its_tab(desktop: Device, gateway: Gateway) -> None:
     page = desktop.page
-    await new_session(page, project(gateway), "/slow 3")
-    await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    await new_session(page, project(gateway), "/slow 10000")
+    await expect(log(page)).to_contain_text("1 2 3 ")
     url = page.url
     await page.close()
     again = await page.context.new_page()
     await again.goto(url)
-    await expect(log(again)).to_contain_text("/slow 3")
+    await expect(log(again)).to_contain_text("1 2 3 ")
+    counted = max(int(number) for number in re.findall(r"(\d+) ", await log(again).inner_text()))
+    await expect(log(again)).to_contain_text(f" {counted + 5} ")
+    await again.get_by_role("button", name="Stop").click()
     await wait_until_idle(again)
     assert len([entry for entry in await shown(again) if entry.startswith("end")]) == 1
 

@@ -328,12 +328,21 @@ def _status(do: "Callable[[], int]") -> int:
     except SystemExit as end:  # --help
         return int(end.code or 0)
     except KeyboardInterrupt:
+        _drop_quietly()
         sys.stderr.write("\n" if sys.stderr.isatty() else "")
         return CANCELLED
     except OutputLost:
         raise
     except Exception as error:
         return _failed(_first(error))
+
+
+def _drop_quietly() -> None:
+    """Say nothing of objects that an interrupt left half made: an event loop without its sockets, a coroutine that never began."""
+    import warnings
+
+    sys.unraisablehook = lambda _: None
+    warnings.simplefilter("ignore", RuntimeWarning)
 
 
 def _failed(error: Exception) -> int:
