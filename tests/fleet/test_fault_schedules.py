@@ -22,10 +22,8 @@ CHOSEN = os.environ.get("ANTIPHON_SCHEDULE")
 SCHEDULES = int(os.environ.get("ANTIPHON_SCHEDULES") or "1")
 LONGEST = 120.0
 """Seconds for one schedule, on a machine that has nothing else to do."""
-UNFENCED = 30.0
-"""The same where the fence is removed: clients of a journal that broke wait for events that never come."""
-STOPS = 6
-"""Schedules in which workers are stopped, of which one is to fail without the fence."""
+STOPS = 3
+"""Schedules in which workers are stopped."""
 
 
 async def play(
@@ -34,13 +32,12 @@ async def play(
     tally: Tally,
     faults: Sequence[str] = FAULTS,
     kinds: Sequence[str] = KINDS,
-    longest: float = LONGEST,
 ) -> None:
     """Play one schedule. If it does not come to its end, what is stored may show why."""
     schedule = FleetSchedule(fleet, seed, tally, faults, kinds)
     try:
         try:
-            async with asyncio.timeout(limit(longest)):
+            async with asyncio.timeout(limit(LONGEST)):
                 await schedule.play()
         except TimeoutError:
             await schedule.check_journals()
@@ -69,19 +66,10 @@ async def test_nothing_is_lost_or_doubled_where_the_broker_is_one_server(tmp_pat
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("is_fenced", [True, False])
-async def test_a_worker_that_was_stopped_stores_nothing_because_of_the_fence(tmp_path: Path, is_fenced: bool) -> None:
-    """Agents that never pause, workers that are stopped for longer than their lease and go on: without the fence the journal breaks."""
-    problem = ""
-    async with faulty_fleet(tmp_path, random.Random(0), cluster=False, is_fenced=is_fenced) as fleet:
-        for seed in range(STOPS // 2 if is_fenced else STOPS):
-            try:
-                longest = LONGEST if is_fenced else UNFENCED
-                await play(fleet, seed, Tally(), ("stop worker",), ("fast 1000",), longest)
-            except AssertionError as error:
-                problem = str(error)
-                break
-            except TimeoutError:
-                if is_fenced:
-                    raise
-    assert ("is stored behind" in problem or "after another had taken" in problem) is not is_fenced, problem
+async def test_a_worker_that_was_stopped_for_longer_than_its_lease_stores_nothing(tmp_path: Path) -> None:
+    """Agents that never pause, and workers that go on after their sessions have moved. The simulation removes the fence."""
+    tally = Tally()
+    async with faulty_fleet(tmp_path, random.Random(0), cluster=False) as fleet:
+        for seed in range(STOPS):
+            await play(fleet, seed, tally, ("stop worker",), ("fast 1000",))
+    assert tally.schedules == STOPS and tally.events > 0

@@ -46,7 +46,7 @@ __all__ = [
     "write_notes",
 ]
 
-OUTPUT_LIMIT: Final = 10.0
+OUTPUT_LIMIT: Final = 30.0
 """Seconds for `--version`. It takes some milliseconds, but the first start of a large program after a boot takes its time."""
 
 FRESH: Final = 24 * 3600.0

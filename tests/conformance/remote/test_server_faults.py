@@ -56,9 +56,12 @@ async def test_a_fault_of_a_server_fails_its_requirement_and_no_other(id: str) -
     scheme = id.partition(".")[0]
     suite = suite_of(f"{scheme}://host/acp")
     scenario = suite.requirements()[id].scenario
-    async with broken_server(FAULTS[id]()) as host:
-        report = await check_server(f"{scheme}://{host}/acp", under_load(SHORT), token=TOKEN, only=[scenario])
-    failed = _broken(report)
+    failed: dict[str, str] = {}
+    for options in (SHORT, REMOTE):  # on a busy machine the server itself may be too late for the short limit
+        async with broken_server(FAULTS[id]()) as host:
+            report = await check_server(f"{scheme}://{host}/acp", under_load(options), token=TOKEN, only=[scenario])
+        if failed := _broken(report):
+            break
     assert id in failed
     assert {other: text for other, text in failed.items() if other not in {id, *suite.dependants(id)}} == {}
 

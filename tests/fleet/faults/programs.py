@@ -32,7 +32,6 @@ LEASE = 1.0
 
 AGENT = Path(__file__).with_name("agent_program.py")
 ANTIPHON = (sys.executable, "-P", "-m", "antiphon")
-UNFENCED = (sys.executable, "-P", str(Path(__file__).with_name("unfenced_worker.py")))
 WORKERS, GATEWAYS = 3, 2
 
 
@@ -213,8 +212,8 @@ class FaultyFleet:
         self.observer: NatsBroker
         """A connection of the test itself, which sees what is stored."""
 
-    async def start(self, stack: AsyncExitStack, *, is_fenced: bool = True) -> None:
-        """Start everything. `is_fenced`: whether workers store events under the condition that they own the session."""
+    async def start(self, stack: AsyncExitStack) -> None:
+        """Start everything."""
         for each in (self.notes, self.root):
             each.mkdir(parents=True, exist_ok=True)
         self.observer = await connect_broker([server.url for server in self.servers], name="observer")
@@ -222,7 +221,7 @@ class FaultyFleet:
         for number in range(WORKERS):
             name = f"worker{number}"
             self.networks[name] = [await stack.enter_async_context(network(server.port)) for server in self.servers]
-            self.workers.append(self._worker(name, is_fenced=is_fenced))
+            self.workers.append(self._worker(name))
         self.gateways += [self._gateway(f"gateway{number}") for number in range(GATEWAYS)]
         stack.push_async_callback(self._end)
         for program in (*self.workers, *self.gateways):
@@ -230,10 +229,21 @@ class FaultyFleet:
         self.token = _read(self.gateways[0].about["token_file"])
         await stack.enter_async_context(self.front.serving())
 
-    def _worker(self, name: str, *, is_fenced: bool) -> FleetProgram:
-        program = (*ANTIPHON, "worker") if is_fenced else UNFENCED
+    def _worker(self, name: str) -> FleetProgram:
         urls = ",".join(way.url for way in self.networks[name])
-        command = (*program, "--fleet", urls, "--lease", f"{LEASE}s", "--name", name, "--json", "--drain", "5s")
+        command = (
+            *ANTIPHON,
+            "worker",
+            "--fleet",
+            urls,
+            "--lease",
+            f"{LEASE}s",
+            "--name",
+            name,
+            "--json",
+            "--drain",
+            "5s",
+        )
         where = ("--root", str(self.root), "--data", str(self.directory / name))
         limits = ("--limit", "prompts-per-minute=100000")
         agent = ("--", sys.executable, "-I", "-S", str(AGENT), str(self.notes))
@@ -339,9 +349,7 @@ def _is_agent(pid: int) -> bool:
 
 
 @asynccontextmanager
-async def faulty_fleet(
-    directory: Path, draw: random.Random, *, cluster: bool = True, is_fenced: bool = True
-) -> AsyncIterator[FaultyFleet]:
+async def faulty_fleet(directory: Path, draw: random.Random, *, cluster: bool = True) -> AsyncIterator[FaultyFleet]:
     """Start a fleet, and end it in order; no agent of it is left then."""
     async with AsyncExitStack() as stack:
         servers: Sequence[NatsServer]
@@ -351,6 +359,6 @@ async def faulty_fleet(
             servers = [stack.enter_context(nats_server(directory / "brokers"))]
         fleet = FaultyFleet(directory, servers, draw)
         async with AsyncExitStack() as programs:
-            await fleet.start(programs, is_fenced=is_fenced)
+            await fleet.start(programs)
             yield fleet
         await fleet.none_left()
