@@ -3,11 +3,13 @@
 What was not committed in the project stays there. Hooks of the repository are not run.
 """
 
+import fcntl
 import os
 import re
 import secrets
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +23,9 @@ __all__ = ["Worktree", "WorktreeError", "last_commit", "make_worktree"]
 
 PREFIX: Final = "antiphon"
 """What the names of branches begin with."""
+
+LOCK: Final = ".lock"
+"""The file, beside the worktrees, that is locked while one is made or removed."""
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -56,8 +61,9 @@ class Worktree:
         Raises:
             WorktreeError: git fails.
         """
-        _git(self.repository, "worktree", "remove", "--force", self.path)
-        _git(self.repository, "branch", "-D", self.branch)
+        with _alone():
+            _git(self.repository, "worktree", "remove", "--force", self.path)
+            _git(self.repository, "branch", "-D", self.branch)
 
 
 def last_commit(cwd: str) -> tuple[str, str]:
@@ -86,11 +92,10 @@ def make_worktree(cwd: str, label: str = "run") -> Worktree:
     top, base = last_commit(cwd)
     label = _UNSAFE.sub("-", label).strip("-.")[:40] or "run"
     name = f"{label}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    folder = state_dir() / "worktrees"
-    make_private_directory(folder)
-    path, branch = folder / f"{_UNSAFE.sub('-', Path(top).name)}-{name}", f"{PREFIX}/{name}"
+    path, branch = _directory() / f"{_UNSAFE.sub('-', Path(top).name)}-{name}", f"{PREFIX}/{name}"
     try:
-        _git(top, "worktree", "add", "--quiet", "-b", branch, str(path), base)
+        with _alone():
+            _git(top, "worktree", "add", "--quiet", "-b", branch, str(path), base)
     except WorktreeError:
         with suppress(WorktreeError):  # git removes the files that it had made, and leaves the branch
             _git(top, "branch", "-D", branch)
@@ -101,6 +106,23 @@ def make_worktree(cwd: str, label: str = "run") -> Worktree:
         made.remove()
         raise WorktreeError(f"`{inside}` is not in the last commit", hint="commit it, or start in another directory")
     return made
+
+
+def _directory() -> Path:
+    directory = state_dir() / "worktrees"
+    make_private_directory(directory)
+    return directory
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait for other runs that make or remove a worktree: git reads all of them then, and fails at one that is half made or half gone."""
+    descriptor = os.open(_directory() / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _git(cwd: str, *words: str) -> str:
