@@ -11,7 +11,7 @@ import pytest
 
 from tests.limits import limit
 
-pytestmark = pytest.mark.slow  # each starts pytest several times
+pytestmark = [pytest.mark.slow, pytest.mark.prove]  # each starts pytest several times
 
 TOOL = Path(__file__).resolve().parent.parent / "tools" / "all_tests.py"
 PROJECT = """

@@ -17,6 +17,7 @@ from benchmarks.workloads import BridgeMeasure, Engine
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process costs is read from Linux")
 @pytest.mark.parametrize("engine", CLIS)
 def test_a_bridge_is_played_and_everything_about_it_measured(engine: Engine) -> None:
@@ -26,6 +27,7 @@ def test_a_bridge_is_played_and_everything_about_it_measured(engine: Engine) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process costs is read from Linux")
 def test_the_tap_is_played_beside_a_bare_loop(tmp_path: Path) -> None:
     for words in contestants(str(tmp_path)).values():
@@ -33,6 +35,7 @@ def test_the_tap_is_played_beside_a_bare_loop(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process costs is read from Linux")
 async def test_translation_is_measured_in_both_directions_and_an_open_message_stays_small() -> None:
     lines = await measure(rounds=2, starts=1)

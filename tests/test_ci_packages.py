@@ -56,6 +56,7 @@ def test_the_jobs_of_the_docs_use_what_there_is_and_install_the_wheel_that_is_no
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 def test_the_action_runs_a_prompt_with_rules_and_has_outputs_a_summary_and_files(place: Place, tmp_path: Path) -> None:
     rules = "Bash(echo *)\n  Edit(notes.txt)  \n\n"
     job = run_action(
@@ -78,6 +79,7 @@ def test_the_action_runs_a_prompt_with_rules_and_has_outputs_a_summary_and_files
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_the_template_runs_a_prompt_with_rules_and_leaves_its_files(place: Place, shell: str) -> None:
     (place.cwd / "task.md").write_text("/edit notes.txt $(id)", encoding="utf-8")

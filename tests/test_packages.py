@@ -119,6 +119,7 @@ def answers(done: "subprocess.CompletedProcess[bytes]") -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 def test_an_unpacked_archive_answers_initialize(tool: ModuleType, our_wheel: Path, tmp_path: Path) -> None:
     wheels = [installed_as_wheel(package, tmp_path, f"{TAG}-{TAG}") for package in tool.PACKAGES]
     launcher = unpacked(tool.pack([our_wheel, *wheels]), tmp_path)
@@ -131,6 +132,7 @@ def test_an_unpacked_archive_answers_initialize(tool: ModuleType, our_wheel: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 def test_two_first_starts_at_the_same_time_both_work(tool: ModuleType, our_wheel: Path, tmp_path: Path) -> None:
     wheels = [installed_as_wheel(package, tmp_path, f"{TAG}-{TAG}") for package in tool.PACKAGES]
     launcher = unpacked(tool.pack([our_wheel, *wheels]), tmp_path)
@@ -139,6 +141,7 @@ def test_two_first_starts_at_the_same_time_both_work(tool: ModuleType, our_wheel
 
 
 @pytest.mark.slow
+@pytest.mark.prove
 def test_without_a_python_that_fits_there_is_a_hint(tool: ModuleType, our_wheel: Path, tmp_path: Path) -> None:
     foreign = installed_as_wheel("msgspec", tmp_path, "cp39-cp39")
     done = start(unpacked(tool.pack([our_wheel, foreign]), tmp_path), "agent")

@@ -20,7 +20,7 @@ OPTIONS = CheckOptions(DEMO, limit=5.0)
 AT_ONCE = 3
 """Checks beside each other: most of the time they wait for an end that does not come."""
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ CLIENT_OPTIONS = ClientCheckOptions(
 SEEDS = proved_from(3, 24)
 """Of each kind: a few in `make test`, more in `make prove`."""
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 
 def alarms(report: ConformanceReport) -> dict[str, str]:

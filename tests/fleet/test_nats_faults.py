@@ -18,7 +18,7 @@ from tests.fleet.servers import NatsServer, nats_cluster, nats_server
 from tests.limits import limit
 from tests.waits import turns, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 SESSIONS = 12
 
@@ -133,7 +133,6 @@ async def test_a_server_that_is_killed_under_load_loses_and_doubles_nothing(tmp_
             await load.check(broker)
 
 
-@pytest.mark.prove
 @pytest.mark.parametrize("how", ["kill", "freeze", "stop"])
 async def test_a_leader_that_is_lost_under_load_loses_and_doubles_nothing(tmp_path: Path, how: str) -> None:
     with nats_cluster(tmp_path) as members:
@@ -150,7 +149,6 @@ async def test_a_leader_that_is_lost_under_load_loses_and_doubles_nothing(tmp_pa
             await load.check(broker)
 
 
-@pytest.mark.prove
 async def test_a_process_goes_to_another_server_of_a_cluster_when_its_own_is_frozen(tmp_path: Path) -> None:
     with nats_cluster(tmp_path) as members:
         async with connected(members[0].url) as broker:

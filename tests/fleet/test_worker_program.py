@@ -31,7 +31,7 @@ from tests.gateway.test_turns import attach
 from tests.limits import limit
 from tests.waits import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.prove]
 
 
 class WorkerProcess:
@@ -286,7 +286,6 @@ async def test_a_second_signal_ends_a_worker_at_once(fleet: RealFleet) -> None:
     assert "the worker was stopped" in events(again, "turn_ended")[0]["error"]["message"]
 
 
-@pytest.mark.prove
 async def test_a_broker_that_is_killed_and_started_again_costs_no_event(fleet: RealFleet) -> None:
     one = await fleet.start("one")
     client, session, _ = await fleet.prompted(one, "/slow 60")

@@ -15,7 +15,7 @@ from tests.web.steps import composer, dialog, log, new_session, project, wait_un
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-pytestmark = [pytest.mark.slow, IN_BROWSER]
+pytestmark = [pytest.mark.slow, pytest.mark.prove, IN_BROWSER]
 
 NewDevice = Callable[..., Awaitable[Device]]
 
@@ -46,7 +46,6 @@ async def test_a_request_shows_the_exact_command_and_where_it_would_run(page: "P
     await reject(page)
 
 
-@pytest.mark.prove
 async def test_an_edit_that_was_rejected_is_shown_as_rejected(page: "Page", gateway: Gateway) -> None:
     await new_session(page, project(gateway), "/edit notes.txt a line")
     await reject(page)
@@ -58,7 +57,6 @@ async def test_an_edit_that_was_rejected_is_shown_as_rejected(page: "Page", gate
     await expect(call).to_have_attribute("data-state", "rejected")
 
 
-@pytest.mark.prove
 async def test_the_safest_option_has_the_focus_and_none_works_at_once(page: "Page", gateway: Gateway) -> None:
     directory = project(gateway)
     await new_session(page, directory)
@@ -90,7 +88,6 @@ async def test_the_safest_option_has_the_focus_and_none_works_at_once(page: "Pag
     assert (directory / "made").exists()
 
 
-@pytest.mark.prove
 async def test_esc_puts_a_request_aside_and_never_answers_it(page: "Page", gateway: Gateway) -> None:
     directory = project(gateway)
     await new_session(page, directory, "/run touch made")
@@ -138,14 +135,12 @@ async def test_always_shows_the_rule_and_the_next_such_action_is_not_asked(page:
     assert (directory / "made").exists()
 
 
-@pytest.mark.prove
 async def test_characters_that_would_not_be_seen_are_shown_by_their_names(page: "Page", gateway: Gateway) -> None:
     await new_session(page, project(gateway), "/run echo a\u202eb")
     await expect(dialog(page).locator(".subject .control-character")).to_have_text("<U+202E>")
     await reject(page)
 
 
-@pytest.mark.prove
 async def test_another_session_that_waits_is_listed_first_and_leads_there(page: "Page", gateway: Gateway) -> None:
     directory = project(gateway)
     await new_session(page, directory, "/run touch made")
@@ -186,7 +181,6 @@ async def test_a_question_is_a_form_whose_values_are_checked(page: "Page", gatew
     await expect(log(page)).to_contain_text("Ada")
 
 
-@pytest.mark.prove
 @pytest.mark.parametrize("word", ["Decline", "Cancel"])
 async def test_to_decline_is_an_answer_and_to_cancel_is_none(page: "Page", gateway: Gateway, word: str) -> None:
     await new_session(page, project(gateway), "/ask")
@@ -197,7 +191,6 @@ async def test_to_decline_is_an_answer_and_to_cancel_is_none(page: "Page", gatew
     assert "ada" not in said.lower()
 
 
-@pytest.mark.prove
 async def test_an_address_is_shown_before_it_is_opened(page: "Page", gateway: Gateway) -> None:
     await new_session(page, project(gateway), "/visit https://example.org/sign-in")
     asked = dialog(page)
@@ -207,7 +200,6 @@ async def test_an_address_is_shown_before_it_is_opened(page: "Page", gateway: Ga
     assert len(page.context.pages) == 1
 
 
-@pytest.mark.prove
 async def test_those_who_watch_see_that_a_request_waits_and_cannot_answer_it(
     page: "Page", new_device: NewDevice, gateway: Gateway
 ) -> None:
@@ -223,7 +215,6 @@ async def test_those_who_watch_see_that_a_request_waits_and_cannot_answer_it(
     await reject(page)
 
 
-@pytest.mark.prove
 async def test_a_phone_on_its_side_has_the_options_in_one_row(new_device: NewDevice, gateway: Gateway) -> None:
     page = (await new_device(phone=True, viewport={"width": 740, "height": 360})).page
     await new_session(page, project(gateway), "/edit src/cart.py one more line")
