@@ -54,7 +54,9 @@ def test_an_engine_that_is_signed_in_answers_instead_of_one_that_is_not(at: Plac
     environment: dict[str, Any] = {**at.environment, "ANTHROPIC_API_KEY": ""}
     at.codex.model.answers(Text("Codex sings."))
     with chat(at.folder.parent, "antiphon", rows=30, **environment) as terminal:
-        shown = terminal.wait("not signed in: /login").replace(" · gpt-5.5", "").replace("Opus 5.5 · ", "")  # known or not yet
+        shown = (
+            terminal.wait("not signed in: /login").replace(" · gpt-5.5", "").replace("Opus 5.5 · ", "")
+        )  # known or not yet
         assert "  Claude Code  not signed in: /login" in shown and "  Codex        answers · signed in" in shown
         terminal.wait("Codex (gpt-5.5) · mode default")
         terminal.ask(f"sing{ENTER}", "Codex sings.")
