@@ -38,8 +38,8 @@ CALL_TARGET: Final = 6.0
 """Microseconds that a translator may add to a piece of text, and to an update of a tool call."""
 START_TARGET: Final = 1.05
 """Times the start of an agent of version 1 alone."""
-MESSAGE_TARGET: Final = 512 * 1024
-"""Bytes of an open message, however long it is: 64 Ki characters that wait for the digest, of which each piece is an object."""
+MESSAGE_TARGET: Final = 128 * 1024
+"""Bytes of an open message, however long it is: 16 Ki characters that wait for the digest, in 512 pieces at most."""
 
 _AGENT: Final = """
 from antiphon import Agent

@@ -32,7 +32,7 @@ Json = dict[str, Any]
 
 
 class Notes(Agent):
-    """An agent that does a little of everything, told by the prompt."""
+    """An agent that does a little of everything, as the prompt asks."""
 
     async def prompt(self, turn: AgentTurn) -> v1.StopReason | None:
         match turn.text.split():

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from antiphon.protocol.translate.base import MAX_OPEN_REQUESTS
-from antiphon.protocol.translate.patches import MAX_COMPARED_DIFFS, MAX_COMPARED_PAIRS
 from antiphon.protocol.translate.tables import MAX_ENTITIES, MAX_PENDING_TEXT
 from antiphon.protocol.translate.v1_client import MAX_EARLY, MAX_PROMPTS, V1ClientTranslator
-from antiphon.protocol.translate.v1_updates import MAX_TERMINAL, MAX_TOOL_CONTENT
+from antiphon.protocol.translate.v1_known import MAX_TERMINAL, MAX_TOOL_CONTENT
 from antiphon.protocol.translate.v2_client import CLOSE_TIMEOUT, INSERT_DELAY, MAX_HELD, V2ClientTranslator
+from antiphon.protocol.translate.values.patches import MAX_COMPARED_DIFFS, MAX_COMPARED_PAIRS
 from tests.translate.conversations import opened
 from tests.translate.pump import Json, Pump
 

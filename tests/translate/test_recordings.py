@@ -69,9 +69,9 @@ def check(messages: list[Json], methods: dict[str, AnyMethod], version: int) -> 
 
 
 CASES = {
-    "shop-show": (V1ClientTranslator, 20),
+    "shop-show": (V1ClientTranslator, 22),
     "shop-life": (V1ClientTranslator, 7),
-    "old-agent": (V2ClientTranslator, 5),
+    "old-agent": (V2ClientTranslator, 6),
 }
 
 

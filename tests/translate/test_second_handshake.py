@@ -133,7 +133,7 @@ async def test_a_client_that_was_too_early_is_still_translated(tmp_path: Path, h
         await agent.wait()
 
 
-def test_a_version_that_nobody_has_is_refused_in_the_shape_of_version_2_alone() -> None:
+def test_a_version_that_no_agent_has_is_refused_in_the_shape_of_version_2_alone() -> None:
     answer = Raw(b'{"protocolVersion":1}')
     with pytest.raises(antiphon.RequestError) as refused:
         by_answer(lambda: 0.0, asked(0, info=True), answer, None)

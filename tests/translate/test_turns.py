@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from antiphon.protocol.translate.v1_client import V1ClientTranslator
+from antiphon.protocol.translate.v1_client import NEXT_WORK, V1ClientTranslator
 from antiphon.protocol.translate.v2_client import V2ClientTranslator
 from tests.translate.conversations import opened
 from tests.translate.pump import Json, Pump
@@ -82,11 +82,26 @@ class V1ClientTurns(Turns):
         self.busy = False
         self.due: dict[str, str] = {}
         """Prompts that must have been answered, with the reason."""
+        self.cancelling = False
+        """Whether a cancellation has not been followed by an idle."""
+        self.first: set[str] = set()
+        """Prompts that were sent while the agent was idle."""
+        self.behind: set[str] = set()
+        """Prompts that were sent behind a cancellation."""
+        self.maybe: dict[str, str | None] = {}
+        """Prompts whose work may have ended, if no work follows, with the reason."""
 
     @rule()
     def client_sends_a_prompt(self) -> None:
         super().client_sends_a_prompt()
         self.waiting.append((self.sent[-1], self.pump.at_agent[-1]["id"]))
+        if not self.busy:
+            self.first.add(self.sent[-1])
+        if self.cancelling:
+            self.behind.add(self.sent[-1])
+
+    def word(self, id: str, reason: str | None) -> str:
+        return reason or ("cancelled" if id in self.cancelled else "end_turn")
 
     @precondition(lambda self: self.waiting and not self.echoed)
     @rule(response_first=st.booleans())
@@ -119,17 +134,32 @@ class V1ClientTurns(Turns):
     def agent_works(self, state: str) -> None:
         self.pump.agent(update({"sessionUpdate": "state_update", "state": state}))
         self.busy = True
+        self.maybe.clear()
+
+    @rule()
+    def time_passes(self) -> None:
+        self.pump.wait(2 * NEXT_WORK)
+        for id in [id for id in self.inserted if id in self.maybe]:
+            self.due[id] = self.word(id, self.maybe.pop(id))
+            self.inserted.remove(id)
 
     @rule(reason=st.sampled_from(["end_turn", "cancelled", "error", "_tired", None]))
     def agent_is_idle(self, reason: str | None) -> None:
         body: Json = {"sessionUpdate": "state_update", "state": "idle"}
         self.pump.agent(update(body if reason is None else {**body, "stopReason": reason}))
         if self.busy:
+            behind = self.behind if self.cancelling and reason in ("cancelled", None) else set()
+            self.maybe |= {id: reason for id in (*self.inserted, *self.echoed) if id in behind and id not in self.due}
+            self.maybe |= {id: reason for id, _ in self.waiting if id in self.first}
             for id in self.inserted:
-                self.due[id] = reason or ("cancelled" if id in self.cancelled else "end_turn")
+                if id not in behind:
+                    self.due[id] = self.word(id, reason)
             for id in self.echoed:  # the first idle after it counts
-                self.due.setdefault(id, reason or ("cancelled" if id in self.cancelled else "end_turn"))
-            self.inserted.clear()
+                if id not in behind:
+                    self.due.setdefault(id, self.word(id, reason))
+            self.inserted = [id for id in self.inserted if id in behind]
+            self.cancelling = False
+            self.behind = set()
         self.busy = False
 
     @precondition(lambda self: self.waiting)
@@ -141,6 +171,8 @@ class V1ClientTurns(Turns):
 
     @rule()
     def client_cancels(self) -> None:
+        self.cancelling = self.busy or bool(self.inserted or self.waiting or self.echoed)
+        self.behind.clear()
         self.pump.client({"method": "session/cancel", "params": {"sessionId": "s"}})
         self.cancelled |= {id for id in self.sent if not self.answers(id)} | set(self.inserted)
         if not self.busy:

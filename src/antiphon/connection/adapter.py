@@ -6,7 +6,8 @@ other version, the `Adapter` knows that it is given.
 Rule 1: the order of the wire is kept in both directions; what the adapter sends by itself comes where it was caused.
 Rule 2: a piece of text of the stream is decoded by a small strict type. If the adapter takes it, its bytes are forwarded as they came
 or with other params. Everything else goes through the adapter as a message.
-Rule 3: lines that are no messages are forwarded as they came: the side that they are for judges them.
+Rule 3: lines that are no messages are forwarded as they came: the side that they are for judges them. One that was meant to be a
+request or a response has an id of its sender: it is answered with an error, or ends the wait for that response.
 Rule 4: what translation loses or refuses is reported (`TranslationLoss`), never passed over.
 """
 
@@ -32,6 +33,7 @@ from antiphon.rpc.envelope import (
     ErrorObject,
     Frame,
     Line,
+    Malformed,
     Notification,
     Overlong,
     Request,
@@ -181,8 +183,15 @@ class TranslatedTransport(Transport):
         if sink is None:
             return
         if adapter is None or adapter.transparent or isinstance(block, Overlong):
-            self._deliver()
-            sink.block_received(block)
+            if self.translates and self._took_malformed(decode(block), from_agent=self._is_agent_below):
+                self._settle()
+                self._send_all()
+                self._look_at_time()
+                self._deliver()
+                self.below.flush_soon()
+            else:
+                self._deliver()
+                sink.block_received(block)
             return
         from_agent = self._is_agent_below
         taken = self._taken(block) if from_agent else None
@@ -325,10 +334,26 @@ class TranslatedTransport(Transport):
                     (self._put_client if from_agent else self._put_agent)(bytes(line) + b"\n")
                 elif not taken:
                     self._report(Stray(id, error=error))
-            case _:
-                self._send_all()
-                (self._put_client if from_agent else self._put_agent)(bytes(line) + b"\n")
+            case message:
+                if not self._took_malformed(message, from_agent=from_agent):
+                    self._send_all()
+                    (self._put_client if from_agent else self._put_agent)(bytes(line) + b"\n")
         self._send_all()
+
+    def _took_malformed(self, message: object, *, from_agent: bool) -> bool:
+        """Take what was meant to be a request or a response, and cannot be read. Its id is not one that the other side knows."""
+        if not isinstance(message, Malformed) or message.id is None or isinstance(message.id, UnsetType):
+            return False
+        take = self.adapter.agent_response if from_agent else self.adapter.client_response
+        if not message.asks and take(message.id, None, failure_of(message.error)):
+            self._send_all()
+            return True
+        if not message.answerable:
+            self._report(Stray(message.id))
+            return True
+        frame = error_frame(message.id, message.error) + b"\n"
+        (self._put_agent if from_agent else self._put_client)(frame)
+        return True
 
     def _report(self, report: Report) -> None:
         if self._observer is not None:

@@ -5,7 +5,7 @@ function knows that is given: this module knows that `initialize` is the handsha
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias
 
@@ -179,9 +179,8 @@ class ClientNegotiation(TranslatedTransport):
         for place, line in enumerate(lines):
             message = decode(line)
             if isinstance(message, Response) and id_key(message.id) == id_key(asked.id):
-                before = b"".join(bytes(each) + b"\n" for each in lines[:place])
-                self._answered(asked, message, before, bytes(line) + b"\n")
-                rest = b"".join(bytes(each) + b"\n" for each in lines[place + 1 :])
+                self._answered(asked, message, _block(lines[:place]), bytes(line) + b"\n")
+                rest = _block(lines[place + 1 :])
                 if rest:
                     super().block_received(rest)
                 return
@@ -225,16 +224,18 @@ class AgentNegotiation(TranslatedTransport):
             super().block_received(block)
             return
         lines = lines_of(block)
+        begin = 0
         for place, line in enumerate(lines):
             message = decode(line)
             if isinstance(message, Request) and message.method == INITIALIZE:
+                if begin < place:
+                    super().block_received(_block(lines[begin:place]))
                 refused = self._decide(message)
-                before, rest = lines[:place], lines[place + (1 if refused else 0) :]
-                for part in (before, rest):
-                    if part:
-                        super().block_received(b"".join(bytes(each) + b"\n" for each in part))
-                return
-        super().block_received(block)
+                begin = place + 1 if refused else place
+                if not refused:  # else another one may follow
+                    break
+        if lines[begin:]:
+            super().block_received(_block(lines[begin:]) if begin else block)
 
     def _decide(self, request: Request) -> bool:
         """Choose by the handshake. Returns whether it was refused, and answered."""
@@ -253,3 +254,7 @@ class AgentNegotiation(TranslatedTransport):
         if found is not None:
             self.use(found)
         return False
+
+
+def _block(lines: Sequence[Line]) -> bytes:
+    return b"".join(bytes(line) + b"\n" for line in lines)

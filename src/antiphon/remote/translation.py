@@ -22,8 +22,7 @@ from antiphon.protocol import v1, v2
 from antiphon.protocol.base import BAD_INPUT, Json, JsonObject, Unknown, encode
 from antiphon.protocol.exchange import ErrorMessage, Id, NotificationMessage, RequestFailure
 from antiphon.protocol.methods import Call, Notice
-from antiphon.protocol.translate import content as c
-from antiphon.protocol.translate.base import CANCEL_REQUEST, OpenRequest, request_key
+from antiphon.protocol.translate.base import CANCEL_REQUEST, OpenRequest, request_key, requested_id
 from antiphon.protocol.translate.v1_session import text_of
 from antiphon.protocol.translate.v2_client import V2ClientTranslator
 from antiphon.protocol.translate.v2_session import (
@@ -35,6 +34,7 @@ from antiphon.protocol.translate.v2_session import (
     stop_reason,
 )
 from antiphon.protocol.translate.v2_updates import UnnamedMessage, UpdatesToV2
+from antiphon.protocol.translate.values import content as c
 from antiphon.protocol.v1 import methods as m1
 from antiphon.protocol.v2 import methods as m2
 from antiphon.remote.sessions import ATTACH, MAX_NAME
@@ -349,11 +349,7 @@ class NumberedTranslator(V2ClientTranslator):
         if len(_session_in(params)) > MAX_ID:
             return
         if self._numbered and method == CANCEL_REQUEST:
-            try:
-                id = request_key(msgspec.json.decode(params, type=dict[str, object]).get("requestId"))
-            except BAD_INPUT:
-                return
-            found = self._prompts.get(id)
+            found = self._prompts.get(requested_id(params))
             if found is not None:
                 self.to_agent.append(NotificationMessage(CANCEL_REQUEST, {"requestId": found[1].request}))
                 return

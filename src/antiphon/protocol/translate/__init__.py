@@ -3,16 +3,17 @@
     choice.py         which translator a handshake needs, if any
     base.py           what both translators share: requests that wait for their response on the other side
     tables.py         bounded tables, and the digest of a message
-    content.py        content blocks, options, commands: what has no state
-    patches.py        changed files: texts of version 1, patches of version 2
-    handshake.py      capabilities, ways to sign in, MCP servers
+    values/           what has no state: content, options, commands, changed files, capabilities, MCP servers
     v1_client.py      a client of version 1 with an agent of version 2
+    v1_known.py       what that client was sent of tool calls and terminals
     v1_session.py     what that translator knows of a session
     v1_updates.py     the updates of one session for a client of version 1
+    v1_settings.py    modes, models and options that a client of version 1 sets
     v1_questions.py   permission requests and elicitations for a client of version 1
     v2_client.py      a client of version 2 with an agent of version 1
     v2_session.py     what that translator knows of a session, and options that are set in it
     v2_updates.py     the updates of one session for a client of version 2
+    v2_injection.py   prompts that an agent takes into a turn that runs
     v2_questions.py   permission requests and elicitations for a client of version 2
     extension.py      what an agent or a client of our SDK has of version 2 beyond version 1
 
@@ -21,9 +22,11 @@ The state of a session, its limit, and what happens there:
     ========================  ==========================  ===============================================================
     table                     limit                       at the limit
     ========================  ==========================  ===============================================================
-    sessions                  2,048 a connection          the oldest is forgotten: its next update is taken for the first
+    sessions                  2,048 a connection          the one used longest ago without an open prompt is forgotten: what its agent of
+                                                          version 2 sends is reported, not sent, until the client uses it again
     messages, by kind and id  2,048, a digest each        the oldest is forgotten: if it is sent again, it is shown again
     tool calls, by id         2,048, 1,000 items each     the oldest is forgotten; further items are reported, not shown
+    content of tool calls     16 Mi characters            that of the oldest is forgotten: items that follow are reported, not shown
     terminals, by id          2,048, 64 KiB each          the oldest is forgotten; only the end of the output is shown
     plans, by id              64                          the oldest is forgotten
     prompts: sent, inserted   1,000 (agent of version 2)  the next one is refused

@@ -66,18 +66,11 @@ class OpenRequests:
 
     def forward(self, request: OpenRequest, params: object) -> None:
         """Forward a request under a new id."""
-        key = request_key(request.id)
-        if not request.own and (key in self.by_id or len(self.by_new) >= MAX_OPEN_REQUESTS):
-            # A second one with the same id gets no response: that would end the first.
-            if key not in self.by_id:
-                wrong = f"more than {MAX_OPEN_REQUESTS} requests wait for their response"
-                self.back(ErrorMessage(request.id, Code.INTERNAL_ERROR, "Internal error", wrong))
-            return
         self._last += 1
         request.new = self._last
         self.by_new[request.new] = request
         if not request.own:
-            self.by_id[key] = request
+            self.by_id[request_key(request.id)] = request
         self.out(RequestMessage(request.new, request.method, params))
 
     def take(self, new: Id) -> OpenRequest | None:
@@ -247,6 +240,13 @@ class Translator:
         method: str,
         params: Raw,
     ) -> None:
+        if request_key(id) in side.by_id:  # a second one with the same id gets no response: that would end the first
+            self.losses.append(Loss(method, "its id is that of a request that is open"))
+            return
+        if len(side.by_new) >= MAX_OPEN_REQUESTS:
+            wrong = f"more than {MAX_OPEN_REQUESTS} requests wait for their response"
+            side.back(ErrorMessage(id, Code.INTERNAL_ERROR, "Internal error", wrong))
+            return
         found = handlers.get(method)
         try:
             if found is not None:
@@ -309,14 +309,18 @@ OWN: Final = object()
 """The id of a request that the translator sends by itself."""
 
 
+class _Cancelled(msgspec.Struct, rename="camel"):
+    request_id: int | float | str | bool | None
+
+
 def request_key(id: Id) -> Id:
     """Return an id so that `1` and `"1"` and `True` are different keys."""
-    return (type(id), id) if isinstance(id, bool | float) else id
+    return (float if isinstance(id, float) else bool, id) if isinstance(id, bool | float) else id
 
 
 def requested_id(params: Raw) -> Id:
-    """Return the key of the request that `$/cancel_request` names; None if it names none."""
+    """Return the key of the request that `$/cancel_request` names; that of none if it names none."""
     try:
-        return request_key(msgspec.json.decode(params, type=dict[str, Json]).get("requestId"))
+        return request_key(msgspec.json.decode(params, type=_Cancelled).request_id)
     except BAD_INPUT:
-        return None
+        return OWN

@@ -23,8 +23,8 @@ from antiphon.protocol.extension import (
 )
 from antiphon.protocol.methods import Notice
 from antiphon.protocol.translate.base import Translator
-from antiphon.protocol.translate.content import kind_of
 from antiphon.protocol.translate.tables import BoundedTable
+from antiphon.protocol.translate.values.content import kind_of
 from antiphon.protocol.v2 import methods as m2
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The tables of a translator: bounded, by id, and for messages with a digest instead of their text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import Final, Generic, TypeVar
 
@@ -9,14 +9,20 @@ import msgspec
 from antiphon.protocol.base import encode
 from antiphon.protocol.v1.content import TextBlock
 
-__all__ = ["MAX_ENTITIES", "MAX_PENDING_TEXT", "BoundedTable", "MessageLog"]
+__all__ = ["MAX_ENTITIES", "MAX_PENDING_PIECES", "MAX_PENDING_TEXT", "BoundedTable", "MessageLog"]
 
 MAX_ENTITIES: Final = 2_048
 """Messages, tool calls, terminals or plans of a session that are remembered. The oldest is forgotten for the next one: an update of it
 is then taken for its first. No recorded session has more than 300 of a kind."""
 
-MAX_PENDING_TEXT: Final = 64 * 1024
+MAX_PENDING_TEXT: Final = 16 * 1024
 """Characters of a message that wait to be put into its digest. Until then they are only collected, which is cheap."""
+
+MAX_PENDING_PIECES: Final = 512
+"""Pieces of a message that wait so: short ones take more memory than their text."""
+
+_PIECE: Final = MAX_PENDING_TEXT // MAX_PENDING_PIECES
+"""What a piece counts beside its characters."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -24,18 +30,26 @@ B = TypeVar("B")
 
 
 class BoundedTable(dict[K, V], Generic[K, V]):
-    """A dictionary with a limit. The oldest entry goes for a new one."""
+    """A dictionary with a limit. The oldest entry goes for a new one, but for those that `spares` says are needed."""
 
-    def __init__(self, limit: int = MAX_ENTITIES) -> None:
+    def __init__(self, limit: int = MAX_ENTITIES, *, spares: Callable[[V], bool] | None = None) -> None:
         super().__init__()
         self.limit = limit
+        self._spares = spares
 
     def add(self, key: K, value: V) -> V:
         """Add an entry, in place of the oldest if there are too many."""
         if len(self) >= self.limit and key not in self:
-            del self[next(iter(self))]
+            oldest = next(iter(self))
+            spares = self._spares
+            del self[oldest if spares is None else next((key for key, one in self.items() if not spares(one)), oldest)]
         self[key] = value
         return value
+
+    def renew(self, key: K) -> None:
+        """Make an entry the newest."""
+        if key in self:
+            self[key] = self.pop(key)
 
 
 class MessageLog:
@@ -49,7 +63,7 @@ class MessageLog:
     def __init__(self, shown_as: str) -> None:
         self.shown_as = shown_as
         """The id under which the other side knows it."""
-        self._pending: list[str | bytes] = []
+        self._pending: list[str] = []
         self._waiting = 0
         self._digest = blake2b(digest_size=16)
         self.length = 0
@@ -57,7 +71,7 @@ class MessageLog:
     def add_text(self, text: str) -> None:
         """Note a piece of text that was sent."""
         self._pending.append(text)
-        self._waiting += len(text)
+        self._waiting += len(text) + _PIECE
         if self._waiting > MAX_PENDING_TEXT:
             self.fold()
 
@@ -67,15 +81,16 @@ class MessageLog:
         if text is not None:
             self.add_text(text)
         else:
-            self._pending.append(encode(block))
             self.fold()
+            data = b"\0%b\0" % encode(block)
+            self._digest.update(data)
+            self.length += len(data)
 
     def fold(self) -> None:
         """Put what was collected into the digest."""
-        for piece in self._pending:
-            data = _encoded(piece) if isinstance(piece, str) else b"\0%b\0" % piece
-            self._digest.update(data)
-            self.length += len(data)
+        data = _encoded("".join(self._pending))
+        self._digest.update(data)
+        self.length += len(data)
         self._pending.clear()
         self._waiting = 0
 
@@ -84,6 +99,12 @@ class MessageLog:
         self._pending.clear()
         self._waiting = self.length = 0
         self._digest = blake2b(digest_size=16)
+
+    def begin_again(self) -> None:
+        """Use another id from now on: the message became another one."""
+        first, _, number = self.shown_as.rpartition("~")
+        again = first and number.isdecimal()
+        self.shown_as = f"{first}~{int(number) + 1}" if again else f"{self.shown_as}~2"
 
     @property
     def is_empty(self) -> bool:

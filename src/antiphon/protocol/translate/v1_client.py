@@ -1,16 +1,15 @@
 """A client of version 1 with an agent of version 2: the translator plays the agent of the one and the client of the other."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Literal
 
 import msgspec
 from msgspec import Raw, UnsetType
 
-from antiphon.errors import Code, RequestError
+from antiphon.errors import Code, RemoteProtocolError, RequestError
 from antiphon.protocol import v1, v2
 from antiphon.protocol.exchange import ErrorMessage, Id, Loss, NotificationMessage, RequestFailure
-from antiphon.protocol.translate import content as c
-from antiphon.protocol.translate import handshake
 from antiphon.protocol.translate.base import (
     CANCEL_REQUEST,
     OWN,
@@ -30,7 +29,10 @@ from antiphon.protocol.translate.v1_session import (
     text_of,
     version_of,
 )
+from antiphon.protocol.translate.v1_settings import V1Settings
 from antiphon.protocol.translate.v1_updates import KEPT, UpdatesToV1
+from antiphon.protocol.translate.values import content as c
+from antiphon.protocol.translate.values import handshake
 from antiphon.protocol.v1 import methods as m1
 from antiphon.protocol.v2 import methods as m2
 
@@ -41,6 +43,10 @@ MAX_EARLY: Final = 1_000
 
 MAX_PROMPTS: Final = 1_000
 """Prompts of one session that may wait for their end. The next one is refused."""
+
+NEXT_WORK: Final = 2.0
+"""Seconds after which a prompt counts as ended whose work seems to be over: by an idle that came before its response, or that ended work
+which the client had cancelled before it. Until then the agent may begin to work on it."""
 
 _OWN_KINDS: Final = frozenset((v2.StateUpdate, v2.UserMessageChunk, v2.UserMessageUpdate))
 """Updates that are about prompts, and so about more than what is shown."""
@@ -70,14 +76,16 @@ class V1ClientTranslator(Translator):
         super().__init__(clock)
         self._asked = v1.Initialize(protocol_version=1)
         self._able = v2.AgentCapabilities()
-        self._sessions: BoundedTable[str, V1ClientSession] = BoundedTable()
+        self._sessions: BoundedTable[str, V1ClientSession] = BoundedTable(spares=lambda session: bool(session.prompts))
         self._early: dict[str, list[v2.Update]] = {}
         self._early_count = 0
         self._opening = 0
         """Requests for new sessions that are not answered: updates may come before their response."""
-        self._questions = V1Questions(self, self._session_of)
+        self._closed: BoundedTable[str, None] = BoundedTable()
+        self._questions = V1Questions(self, lambda id: None if id in self._closed else self._session_of(id))
         self._stale: dict[int, UpdatesToV1] = {}
         """Sessions with content that was not sent yet."""
+        settings = V1Settings(self, self._session_of)
         self.client_handlers = {
             m1.INITIALIZE.name: (m1.INITIALIZE, self._initialize),
             m1.AUTHENTICATE.name: (m1.AUTHENTICATE, self._authenticate),
@@ -89,9 +97,9 @@ class V1ClientTranslator(Translator):
             m1.LIST_SESSIONS.name: (m1.LIST_SESSIONS, self._list),
             m1.CLOSE_SESSION.name: (m1.CLOSE_SESSION, self._close),
             m1.PROMPT.name: (m1.PROMPT, self._prompt),
-            m1.SET_MODE.name: (m1.SET_MODE, self._set_mode),
-            m1.SET_MODEL.name: (m1.SET_MODEL, self._set_model),
-            m1.SET_CONFIG_OPTION.name: (m1.SET_CONFIG_OPTION, self._set_option),
+            m1.SET_MODE.name: (m1.SET_MODE, settings.set_mode),
+            m1.SET_MODEL.name: (m1.SET_MODEL, settings.set_model),
+            m1.SET_CONFIG_OPTION.name: (m1.SET_CONFIG_OPTION, settings.set_option),
         }
         self.client_notices = {m1.CANCEL.name: (m1.CANCEL, self._cancel)}
         self.agent_handlers = {
@@ -142,7 +150,14 @@ class V1ClientTranslator(Translator):
         """The number decides before the shape: an agent that answers 1, or 2 in the shape of 1, is one of version 1."""
         version, named = version_of(raw)
         if version == 2 and named:
-            result = m2.INITIALIZE.decode_result(raw)
+            try:
+                result = m2.INITIALIZE.decode_result(raw)
+            except RemoteProtocolError as error:
+                self.fail_client(id, RequestFailure(Code.INTERNAL_ERROR, "Internal error", error.sentence))
+                return
+            able = asked.client_capabilities
+            if able.terminal or able.fs.read_text_file or able.fs.write_text_file:
+                self.report("initialize", "an agent of version 2 uses no files and terminals of its client")
             self._able = result.capabilities
             self.answer_client(id, handshake.result_to_v1(result, asked, self.report))
         elif version in (1, 2):
@@ -196,7 +211,7 @@ class V1ClientTranslator(Translator):
 
         def opened(result: v2.NewSessionResult) -> None:
             self._opening -= 1
-            session = self._open(result.session_id, asked.cwd)
+            session = self._open(result.session_id, asked.cwd, self._sessions.get(result.session_id))
             session.updates.set_options(result.config_options)
             options, modes = self._settings(session)
             self.answer_client(
@@ -224,7 +239,7 @@ class V1ClientTranslator(Translator):
         )
 
         def opened(result: v2.ForkSessionResult) -> None:
-            session = self._open(result.session_id, asked.cwd)
+            session = self._open(result.session_id, asked.cwd, self._sessions.get(result.session_id))
             session.updates.set_options(result.config_options)
             options, modes = self._settings(session)
             self.answer_client(
@@ -263,7 +278,7 @@ class V1ClientTranslator(Translator):
         # The client expects all of the history, so nothing counts as sent already. What runs goes on.
         session = self._open(asked.session_id, asked.cwd, before if replay_from is None else None)
         if before is not None and session is not before:
-            session.prompts, session.own_messages, session.busy = before.prompts, before.own_messages, before.busy
+            session.go_on_from(before)
         session.replaying = replay_from is not None
 
         def opened(result: v2.ResumeSessionResult) -> None:
@@ -275,9 +290,13 @@ class V1ClientTranslator(Translator):
             self._opened(session, result.available_commands)
 
         def failed(failure: RequestFailure) -> None:
+            session.updates.settle()
             self._end_work(session)
             if before is None:
                 self._sessions.pop(asked.session_id, None)
+            elif session is not before:  # what was shown before is still what the client shows
+                before.go_on_from(session)
+                self._sessions[asked.session_id] = before
             self.fail_client(id, failure)
 
         self.ask_agent(id, m2.RESUME_SESSION, params, opened, failed)
@@ -291,6 +310,7 @@ class V1ClientTranslator(Translator):
             params = {"sessionId": session_id, "update": update}
             self.to_client.append(NotificationMessage(m1.SESSION_UPDATE.name, params))
 
+        self._closed.pop(session_id, None)
         updates = UpdatesToV1(emit, self.report, self._asked.client_capabilities, cwd, self._stale)
         if self._extension is not None:
             updates.cancellable = self._extension.watch(session_id)
@@ -336,6 +356,7 @@ class V1ClientTranslator(Translator):
     def _close(self, id: Id, asked: v1.CloseSession) -> None:
         def closed(result: v2.CloseSessionResult) -> None:
             session = self._sessions.pop(asked.session_id, None)
+            self._closed.add(asked.session_id, None)
             if session is not None:
                 session.updates.settle()
                 self._end(session, session.prompts, None, cancelled=True)
@@ -354,13 +375,13 @@ class V1ClientTranslator(Translator):
     # Prompts.
 
     def _prompt(self, id: Id, asked: v1.Prompt) -> None:
-        session = self._sessions.get(asked.session_id)
-        if session is None:  # the agent knows best whether there is such a session
-            session = self._open(asked.session_id, "")
+        session = self._session_of(asked.session_id)  # the agent knows best whether there is such a session
+        self._sessions.renew(asked.session_id)
         if len(session.prompts) >= MAX_PROMPTS:
             raise RequestError(Code.INTERNAL_ERROR, "Internal error", f"more than {MAX_PROMPTS} prompts wait")
         number, meta = (None, asked.meta) if self._extension is None else self._extension.taken_from(asked.meta)
         prompt = SentPrompt(id, asked.prompt, number)
+        prompt.begins, prompt.follows = not session.busy, session.cancelling
         session.prompts.append(prompt)
         blocks = [c.block_to_v2(block) for block in asked.prompt]
         params = v2.Prompt(session_id=asked.session_id, prompt=blocks, meta=meta)
@@ -389,6 +410,18 @@ class V1ClientTranslator(Translator):
         ended = session.echoed.pop(message_id, None)
         if ended is not None:  # all of its work was done before this response
             self._end(session, [prompt], ended, cancelled=prompt.cancelled)
+        elif prompt.ended is not None and not session.busy:  # so it may have been
+            self._end_later(session)
+
+    def _end_later(self, session: V1ClientSession) -> None:
+        """End the prompts whose work may be over, unless the agent goes on to work."""
+        self.due["end", session.id] = self.clock() + NEXT_WORK, partial(self._end_over, session.id)
+
+    def _end_over(self, session_id: str) -> None:
+        session = self._sessions.get(session_id)
+        for prompt in session.inserted if session is not None and not session.busy else ():
+            if session is not None and prompt.ended is not None:
+                self._end(session, [prompt], prompt.ended)
 
     def _end(
         self,
@@ -424,7 +457,9 @@ class V1ClientTranslator(Translator):
         session = self._sessions.get(asked.session_id)
         if session is None:
             return
+        session.cancelling = session.busy or bool(session.prompts)
         for prompt in session.prompts:
+            prompt.follows = False
             if prompt.echo is None or session.echoed.get(prompt.echo) is None:  # else its work had ended before
                 prompt.cancelled = True
         if not session.busy:  # the agent owes no idle for work that it has not begun
@@ -503,7 +538,12 @@ class V1ClientTranslator(Translator):
         elif update.background:
             self.report("state_update", "version 1 does not show background work")
         if update.state is not v2.ForegroundState.IDLE:
+            if not update.state.known:
+                self.report("state_update", f"version 1 has no state `{update.state.value:.80}`")
             session.busy = True
+            self.due.pop(("end", session.id), None)
+            for prompt in session.prompts:
+                prompt.ended = None
             return
         if not session.busy:
             return  # a repetition
@@ -519,64 +559,27 @@ class V1ClientTranslator(Translator):
         """Answer the prompts whose work has ended. During a replay that waits: a history may have states of its own."""
         session.replaying = False
         ended, session.ended = session.ended, None
-        if ended is not None and not session.busy:
-            self._end(session, session.inserted, ended)
-
-    # Settings.
-
-    def _set_mode(self, id: Id, asked: v1.SetMode) -> None:
-        session = self._sessions.get(asked.session_id)
-        mode = session.updates.mode if session is not None else None
-        if session is None or mode is None:
-            raise RequestError.invalid_params("the agent has no modes in this session")
-        params = v2.SetValue(
-            session_id=asked.session_id, config_id=mode.config_id, value=asked.mode_id, meta=asked.meta
-        )
-
-        def changed(result: v2.SetConfigOptionResult) -> None:
-            if session.updates.set_options(result.config_options) and (now := session.updates.mode) is not None:
-                session.updates.send(v1.CurrentModeUpdate(current_mode_id=now.current_value))
-            self.answer_client(id, v1.SetModeResult(meta=result.meta))
-
-        self.ask_agent(id, m2.SET_CONFIG_OPTION, params, changed)
-
-    def _set_model(self, id: Id, asked: v1.SetModel) -> None:
-        session = self._sessions.get(asked.session_id)
-        found = [
-            option
-            for option in (session.updates.options if session is not None else ())
-            if isinstance(option, v2.SelectConfig) and option.category is v2.ConfigCategory.MODEL
-        ]
-        if session is None or not found:
-            raise RequestError.invalid_params("the agent has no models in this session")
-        params = v2.SetValue(session_id=asked.session_id, config_id=found[0].config_id, value=asked.model_id)
-
-        def changed(result: v2.SetConfigOptionResult) -> None:
-            session.updates.set_options(result.config_options)
-            self.answer_client(id, v1.SetModelResult())
-
-        self.ask_agent(id, m2.SET_CONFIG_OPTION, params, changed)
-
-    def _set_option(self, id: Id, asked: v1.SetConfigOption) -> None:
-        params: v2.SetConfigOption
-        if isinstance(asked.value, bool):
-            params = v2.SetBoolean(
-                session_id=asked.session_id, config_id=asked.config_id, value=asked.value, meta=asked.meta
-            )
-        else:
-            params = v2.SetValue(
-                session_id=asked.session_id, config_id=asked.config_id, value=asked.value, meta=asked.meta
-            )
-
-        def changed(result: v2.SetConfigOptionResult) -> None:
-            session = self._sessions.get(asked.session_id) or self._open(asked.session_id, "")
-            other_mode = session.updates.set_options(result.config_options)
-            options = session.updates.options_to_v1()
-            if other_mode and (mode := session.updates.mode) is not None:
-                session.updates.send(v1.CurrentModeUpdate(current_mode_id=mode.current_value))
-            self.answer_client(id, v1.SetConfigOptionResult(config_options=options, meta=result.meta))
-
-        self.ask_agent(id, m2.SET_CONFIG_OPTION, params, changed)
+        if ended is None or session.busy:
+            return
+        over = session.inserted
+        for prompt in session.prompts:
+            if prompt.message_id is None and prompt.echo is None and prompt.begins:
+                prompt.ended = ended  # it may have been inserted, and its response may be late
+        if session.cancelling and ended.stop_reason in (None, _Words.CANCELLED):
+            # A prompt that came after the cancellation is not covered by it: its work follows.
+            over = [prompt for prompt in over if not prompt.follows]
+            for prompt in session.prompts:
+                if prompt.follows and (prompt.message_id is not None or prompt.echo is not None):
+                    prompt.ended = ended
+                    session.echoed.pop(prompt.echo or "", None)
+                    self._end_later(session)
+        session.cancelling = False
+        for prompt in session.prompts:
+            prompt.follows = False
+        if ended.stop_reason is _Words.ERROR and not session.prompts and self._extension is None:
+            about = "" if ended.error is None else f": {ended.error.message:.200}"
+            self.report("state_update", f"work that no prompt waits for has failed{about}")
+        self._end(session, over, ended)
 
     # What waits.
 

@@ -24,9 +24,10 @@ PERMISSION_GRACE: Final = 1.0
 class V1Questions:
     """The open requests of the agent to the user."""
 
-    def __init__(self, translator: Translator, session_of: Callable[[str], V1ClientSession]) -> None:
+    def __init__(self, translator: Translator, session_of: Callable[[str], V1ClientSession | None]) -> None:
         self._translator = translator
         self._session_of = session_of
+        """Returns a session; None if the client has closed it."""
         self._permissions: dict[Id, Callable[[], None]] = {}
         """Permission requests that the client has not answered, by their id at the agent, with what ends them."""
         self._unnamed = 0
@@ -35,7 +36,12 @@ class V1Questions:
         translator = self._translator
         translator.settle()
         session = self._session_of(asked.session_id)
-        call, title = self._subject(session, asked)
+        if session is None:
+            translator.report("session/request_permission", "its session is closed")
+            translator.answer_agent(id, v2.PermissionResult(outcome=v2.Cancelled()))
+            return
+        call = self._subject(session, asked)
+        translator.settle()
         options = []
         for option in asked.options:
             if not option.kind.known:
@@ -49,8 +55,7 @@ class V1Questions:
         def done() -> None:
             self._permissions.pop(key, None)
             self._translator.due.pop(("permission", key), None)
-            if title is not None:
-                session.updates.send(v1.ToolCallUpdate(tool_call_id=call.tool_call_id, title=title))
+            self._give_back(session, call, asked)
 
         def answered(result: v2.PermissionResult) -> None:
             if key in self._permissions:
@@ -70,8 +75,18 @@ class V1Questions:
         params = v1.RequestPermission(session_id=asked.session_id, tool_call=call, options=options, meta=asked.meta)
         self._translator.ask_client(id, m1.REQUEST_PERMISSION, params, answered, failed)
 
-    def _subject(self, session: V1ClientSession, asked: v2.RequestPermission) -> tuple[v1.ToolCallPatch, str | None]:
-        """What is asked about, as a tool call; and the title that the call has to get back afterwards."""
+    @staticmethod
+    def _give_back(session: V1ClientSession, shown: v1.ToolCallPatch, asked: v2.RequestPermission) -> None:
+        """Show a tool call again as it is, which the client was shown with the title and the description of the question."""
+        call = session.updates.calls.get(shown.tool_call_id)
+        if call is None or (call.shown_title == asked.title and not asked.description):
+            return
+        content = session.updates.content_of(call) if asked.description and not call.forgotten else UNSET
+        title = call.shown_title if call.shown_title != asked.title else UNSET
+        session.updates.send(v1.ToolCallUpdate(tool_call_id=call.id, title=title, content=content))
+
+    def _subject(self, session: V1ClientSession, asked: v2.RequestPermission) -> v1.ToolCallPatch:
+        """What is asked about, as a tool call."""
         described: list[v1.ToolContent] = []
         if asked.description:
             described.append(v1.ContentItem(content=v1.TextBlock(text=asked.description)))
@@ -81,13 +96,12 @@ class V1Questions:
             call = session.updates.calls[subject.tool_call.tool_call_id]
             patch = session.updates.patch(call, subject.tool_call)
             content = [*described, *patch.content] if described and isinstance(patch.content, list) else described
-            shown = msgspec.structs.replace(patch, title=asked.title, content=content or patch.content)
-            return shown, None if call.shown_title == asked.title else call.shown_title
+            return msgspec.structs.replace(patch, title=asked.title, content=content or patch.content)
         self._unnamed += 1
         unnamed = f"permission-{self._unnamed}"
         if isinstance(subject, v2.CommandSubject):
             known = session.updates.calls.get(subject.tool_call_id) if subject.tool_call_id is not None else None
-            patch = v1.ToolCallPatch(
+            return v1.ToolCallPatch(
                 tool_call_id=subject.tool_call_id or unnamed,
                 title=asked.title,
                 kind=v1.ToolKind.EXECUTE,
@@ -95,22 +109,24 @@ class V1Questions:
                 raw_input={"command": subject.command, "cwd": subject.cwd},
                 content=described or UNSET,
             )
-            return patch, known.shown_title if known is not None and known.shown_title != asked.title else None
         if isinstance(subject, Unknown):
             self._translator.report("session/request_permission", f"version 1 has no subject `{subject.kind}`")
-        patch = v1.ToolCallPatch(
+        return v1.ToolCallPatch(
             tool_call_id=unnamed, title=asked.title, kind=v1.ToolKind.OTHER, content=described or UNSET
         )
-        return patch, None
 
     def elicitation(self, id: Id, asked: v2.CreateElicitation) -> None:
         if isinstance(asked, Unknown):
             raise RequestError.invalid_params(f"the client has no elicitation of mode `{asked.kind}`")
+        if asked.session_id is not None and self._session_of(asked.session_id) is None:
+            self._translator.report("elicitation/create", "its session is closed")
+            self._translator.answer_agent(id, v2.Dismissed())
+            return
         if isinstance(asked.request_id, int | str):
             named = (
                 self._translator.of_client.by_new.get(asked.request_id) if isinstance(asked.request_id, int) else None
             )
-            if named is None:
+            if named is None or named.own:
                 raise RequestError.invalid_params("`requestId` names a request that is not open")
             asked = msgspec.structs.replace(asked, request_id=named.id)
         shown = m1.CREATE_ELICITATION.decode_params(encode(asked))  # the same on the wire

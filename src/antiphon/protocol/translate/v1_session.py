@@ -7,9 +7,9 @@ from msgspec import Raw
 
 from antiphon.protocol import v1, v2
 from antiphon.protocol.exchange import Id
-from antiphon.protocol.translate import content as c
 from antiphon.protocol.translate.tables import BoundedTable
 from antiphon.protocol.translate.v1_updates import UpdatesToV1
+from antiphon.protocol.translate.values import content as c
 
 __all__ = ["SentPrompt", "TextChunk", "V1ClientSession", "system_prompt_to_v2", "text_of", "version_of"]
 
@@ -56,7 +56,7 @@ class TextChunk(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=F
 class SentPrompt:
     """A prompt of the client that is not answered: sent, then inserted, then answered at the end of the work."""
 
-    __slots__ = ("cancelled", "content", "echo", "id", "message_id", "number")
+    __slots__ = ("begins", "cancelled", "content", "echo", "ended", "follows", "id", "message_id", "number")
 
     def __init__(self, id: Id, content: "list[v1.ContentBlock]", number: int | None = None) -> None:
         self.id = id
@@ -69,6 +69,12 @@ class SentPrompt:
         """The id of the message that came before the response, if it did."""
         self.cancelled = False
         """Whether the client cancelled the session after it."""
+        self.begins = False
+        """Whether it was sent to an idle session, so that the next work may be its own."""
+        self.follows = False
+        """Whether it was sent after a cancellation that the agent has not confirmed: it is not covered by that."""
+        self.ended: v2.StateUpdate | None = None
+        """The idle that may have ended its work."""
 
 
 class V1ClientSession:
@@ -85,10 +91,18 @@ class V1ClientSession:
         """Ids of the user messages that the client sent itself, so it is not sent them again."""
         self.echoed: BoundedTable[str, v2.StateUpdate | None] = BoundedTable(64)
         """User messages that came before the response of their prompt, with the idle that ended their work, if it did."""
+        self.cancelling = False
+        """Whether the client has cancelled work whose end the agent has not reported."""
         self.replaying = False
         """Whether a history is being replayed."""
         self.ended: v2.StateUpdate | None = None
         """The idle that ended work while a history was replayed: the prompts of that work are answered after the replay."""
+
+    def go_on_from(self, before: "V1ClientSession") -> None:
+        """Take over what runs, which goes on whatever is shown of the session."""
+        self.prompts, self.own_messages, self.echoed = before.prompts, before.own_messages, before.echoed
+        self.busy, self.cancelling = before.busy, before.cancelling
+        self.updates.options = before.updates.options
 
     @property
     def inserted(self) -> list[SentPrompt]:

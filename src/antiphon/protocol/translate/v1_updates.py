@@ -4,9 +4,6 @@ Version 1 has no upserts of messages, no terminals of the agent, one plan, and f
 before, so the session's tables are here: messages, tool calls, terminals, plans, options.
 """
 
-import base64
-import codecs
-import re
 from collections.abc import Callable
 from typing import Final
 
@@ -15,24 +12,16 @@ from msgspec import UNSET, UnsetType
 from antiphon.protocol import v1, v2
 from antiphon.protocol.base import Json, JsonObject, Unknown
 from antiphon.protocol.extension import KEY, TERMINAL, TOOL_CALL, OpenWork
-from antiphon.protocol.translate import content as c
 from antiphon.protocol.translate.extension import CancellableWork, has_only_capabilities
-from antiphon.protocol.translate.patches import diffs_to_v1
 from antiphon.protocol.translate.tables import BoundedTable, MessageLog
+from antiphon.protocol.translate.v1_known import MAX_SHOWN, MAX_TOOL_CONTENT, KnownTerminal, KnownToolCall
+from antiphon.protocol.translate.values import content as c
+from antiphon.protocol.translate.values.patches import diffs_to_v1
 
-__all__ = ["KEPT", "MAX_TERMINAL", "MAX_TOOL_CONTENT", "KnownTerminal", "KnownToolCall", "UpdatesToV1"]
-
-MAX_TERMINAL: Final = 64 * 1024
-"""Characters of a terminal's output that are kept and shown: the last ones."""
-
-MAX_TOOL_CONTENT: Final = 1_000
-"""Items of a tool call's content that are kept. Version 1 sends the whole list for each new item; more are reported and not shown."""
+__all__ = ["KEPT", "UpdatesToV1"]
 
 KEPT: Final = KEY
 """In `_meta`: words of version 2 that version 1 does not have, as they were."""
-
-_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-"""Control sequences of terminals, which a client that shows text cannot use."""
 
 _STATUS: Final = {
     v2.ToolStatus.PENDING: v1.ToolStatus.PENDING,
@@ -58,59 +47,6 @@ _CHUNKS: Final = {
 }
 
 
-class KnownToolCall:
-    """What a client of version 1 was sent of a tool call."""
-
-    __slots__ = ("content", "id", "introduced", "kind", "name", "refused", "terminals", "title")
-
-    def __init__(self, id: str) -> None:
-        self.id = id
-        self.title: str | None = None
-        self.name: str | None = None
-        self.kind = v2.ToolKind.OTHER
-        self.content: list[v2.ToolContent] = []
-        self.terminals: set[str] = set()
-        self.introduced = True
-        """Whether the client knows the terminals that it shows."""
-        self.refused = False
-        """Whether it has more content than is kept."""
-
-    @property
-    def shown_title(self) -> str:
-        """Version 1 wants a title from the start."""
-        return self.title or self.name or (self.kind.value if self.kind is not v2.ToolKind.OTHER else self.id)
-
-
-class KnownTerminal:
-    """A terminal of the agent: the end of its output as text, and the tool call that shows it."""
-
-    __slots__ = ("call_id", "command", "cwd", "decoder", "exit", "id", "text")
-
-    def __init__(self, id: str) -> None:
-        self.id = id
-        self.call_id: str | None = None
-        self.command = self.cwd = ""
-        self.text = ""
-        self.exit: v2.ExitStatus | None = None
-        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def add(self, data: str) -> str | None:
-        """Add output; None if it is not base64."""
-        try:
-            more = self.decoder.decode(base64.b64decode(data, validate=True))
-        except ValueError:
-            return None
-        self.text = (self.text + more)[-MAX_TERMINAL:]
-        return more
-
-    def replace(self, data: str | None) -> None:
-        """Replace all output."""
-        self.text = ""
-        self.decoder.reset()
-        if data:
-            self.add(data)
-
-
 class UpdatesToV1:
     """The updates of one session, in version 1. `emit` sends one, `report` reports what has no place there."""
 
@@ -129,7 +65,8 @@ class UpdatesToV1:
         self._able = able
         self.cwd = cwd
         meta = able.meta or {}
-        self._terminal_meta = meta.get("terminal_output") is True
+        self._terminal_deltas = meta.get("terminal_output_delta") is True
+        self._terminal_meta = self._terminal_deltas or meta.get("terminal_output") is True
         session = able.session
         self._notices = session is not None and session.notices is not None
         self._compaction = session is not None and session.compaction is not None
@@ -141,8 +78,11 @@ class UpdatesToV1:
         self.terminals: BoundedTable[str, KnownTerminal] = BoundedTable()
         self.plans: BoundedTable[str, list[v1.PlanEntry]] = BoundedTable(64)
         self.options: list[v2.ConfigOption] = []
-        self.stale: dict[str, KnownToolCall] = {}
-        """Tool calls with content that was not sent yet."""
+        self.stale: dict[str | tuple[str], KnownToolCall | KnownTerminal] = {}
+        """Tool calls with content that was not sent yet, by their ids, and terminals with output, by theirs in a tuple."""
+        self._reported: set[str] = set()
+        self._weight = 0
+        """The characters of the content of all tool calls, about, and of some that are forgotten."""
         self._compactions: BoundedTable[str, None] = BoundedTable(64)
         self.cancellable: CancellableWork | None = None
         """For a client of our SDK: what it may cancel alone."""
@@ -176,13 +116,23 @@ class UpdatesToV1:
         else:
             self._report(c.kind_of(update), "version 1 has no such update")
 
+    def _report_once(self, what: str, reason: str) -> None:
+        """Report what comes with nearly every update of some agents once for a session."""
+        if reason not in self._reported:
+            self._reported.add(reason)
+            self._report(what, reason)
+
     def settle(self) -> None:
         """Send what was collected of tool calls, whose content version 1 only replaces as a whole."""
-        stale, self.stale = self.stale, {}
-        for call in stale.values():
-            self.send(v1.ToolCallUpdate(tool_call_id=call.id, content=self._content(call)))
-            if not call.introduced:
-                self._introduce(call)
+        while self.stale:
+            stale, self.stale = self.stale, {}
+            for one in stale.values():
+                if isinstance(one, KnownToolCall):
+                    self.send(v1.ToolCallUpdate(tool_call_id=one.id, content=self.content_of(one)))
+                    if not one.introduced:
+                        self._introduce(one)
+                elif one.call_id is not None:
+                    self.send(v1.ToolCallUpdate(tool_call_id=one.call_id, meta=one.shown(deltas=self._terminal_deltas)))
 
     # Messages.
 
@@ -203,19 +153,22 @@ class UpdatesToV1:
 
     def message(self, kind: str, message: v2.MessageUpdate) -> None:
         """Send a message, or what it has beyond what was sent of it. One that became another is sent again, under a new id."""
+        meta = message.meta if isinstance(message.meta, dict) else None
         if isinstance(message.content, UnsetType):
+            if meta:
+                self._report(kind, "the `_meta` of a message cannot be changed in version 1")
             return
         log = self.log_of(kind, message.message_id)
         blocks = [c.block_to_v1(block, self._report) for block in message.content or ()]
         rest = log.rest_of(blocks)
         if rest is None:
-            if blocks:
-                self._report(kind, "a message that was changed is sent again")
-                number = log.shown_as.rpartition("~")[2] if "~" in log.shown_as else "1"
-                log.shown_as = f"{message.message_id}~{int(number) + 1 if number.isdigit() else 2}"
+            changed = (
+                "a message that was changed is sent again" if blocks else "what was sent of a message cannot be cleared"
+            )
+            self._report(kind, changed)
             log.clear()
+            log.begin_again()
             rest = blocks
-        meta = message.meta if isinstance(message.meta, dict) else None
         for block in rest:
             log.add(block)
             self.send(_CHUNKS[kind](content=block, message_id=log.shown_as, meta=meta))
@@ -249,13 +202,21 @@ class UpdatesToV1:
             call.kind = patch.kind or v2.ToolKind.OTHER
         if not isinstance(patch.content, UnsetType):
             self._set_content(call, patch.content or [])
-        if (noted := self.cancellable) is not None and (noted.offered or patch.capabilities is not UNSET):
-            over = isinstance(patch.status, v2.ToolStatus) and patch.status.meaning in _OVER
-            noted.note(OpenWork(TOOL_CALL, call.id), patch.capabilities, over=over)  # known when the update is read
+        noted = self.cancellable
+        if patch.capabilities is not UNSET or (noted is not None and noted.offered):
+            self._note(call, patch)  # known when the update is read
         if first or noted is not None or patch.capabilities is UNSET or not has_only_capabilities(patch):
             self.send(self._first(call, patch) if first else self._later(call, patch))
         if not call.introduced:
             self._introduce(call)
+
+    def _note(self, call: KnownToolCall, patch: v2.ToolCallPatch) -> None:
+        """Note whether the client may cancel a call alone, or report that this one cannot."""
+        if self.cancellable is None:
+            self._look_at(patch.capabilities, "tool_call_update")
+            return
+        over = isinstance(patch.status, v2.ToolStatus) and patch.status.meaning in _OVER
+        self.cancellable.note(OpenWork(TOOL_CALL, call.id), patch.capabilities, over=over)
 
     def _introduce(self, call: KnownToolCall) -> None:
         """Send what is known of the terminals of a tool call, in `_meta`, to a client that shows them."""
@@ -266,8 +227,9 @@ class UpdatesToV1:
             terminal = self._terminal_of(terminal_id)
             info = {"terminal_id": terminal_id, "cwd": terminal.cwd or self.cwd}
             self.send(v1.ToolCallUpdate(tool_call_id=call.id, meta={"terminal_info": info}))
+            terminal.unsent = None
             if terminal.text or terminal.exit is not None:
-                self._terminal_changed(terminal, terminal.text)
+                self._terminal_changed(terminal)
 
     def _first(self, call: KnownToolCall, patch: v2.ToolCallPatch) -> v1.ToolCall:
         status, meta = self._status(patch)
@@ -277,7 +239,7 @@ class UpdatesToV1:
             kind=self._kind(call.kind),
             status=v1.ToolStatus.PENDING if isinstance(status, UnsetType) else status,
             name=call.name,
-            content=self._content(call),
+            content=self.content_of(call),
             locations=_locations(patch.locations) or [],
             raw_input=UNSET if patch.raw_input is None else patch.raw_input,
             raw_output=UNSET if patch.raw_output is None else patch.raw_output,
@@ -297,7 +259,7 @@ class UpdatesToV1:
             kind=UNSET if isinstance(patch.kind, UnsetType) else self._kind(call.kind),
             status=status,
             name=UNSET if patch.name is None else patch.name,
-            content=UNSET if isinstance(patch.content, UnsetType) else self._content(call),
+            content=UNSET if isinstance(patch.content, UnsetType) else self.content_of(call),
             locations=_locations(patch.locations),
             raw_input=UNSET if patch.raw_input is None else patch.raw_input,
             raw_output=UNSET if patch.raw_output is None else patch.raw_output,
@@ -313,7 +275,7 @@ class UpdatesToV1:
             kind=self._kind(call.kind),
             status=found.status,
             name=found.name,
-            content=self._content(call) if call.content else found.content,
+            content=self.content_of(call) if call.content else found.content,
             locations=found.locations,
             raw_input=found.raw_input,
             raw_output=found.raw_output,
@@ -341,16 +303,43 @@ class UpdatesToV1:
         return found, meta
 
     def _set_content(self, call: KnownToolCall, items: "list[v2.ToolContent]") -> None:
-        call.content = items
-        call.refused = False
-        if len(items) > MAX_TOOL_CONTENT:
-            call.content = items[:MAX_TOOL_CONTENT]
-            self._note_more(call, 1)
+        self._weight -= call.clear()
+        call.refused = call.forgotten = False
         if self.stale:
             self.stale.pop(call.id, None)
-        for item in call.content:
-            if isinstance(item, v2.TerminalItem):
-                self._refer(call, item.terminal_id)
+        for item in items:
+            if not self._add_content(call, item):
+                break
+        if self._weight > MAX_SHOWN:
+            self._forget_content(call)
+
+    def _add_content(self, call: KnownToolCall, item: v2.ToolContent) -> bool:
+        """Keep one more item of the content of a tool call. False, and a report: there is no room."""
+        if type(item) is v2.ContentItem and type(item.content) is v1.TextBlock and call.has_room:  # most are
+            self._weight += call.keep_text(item.content, item.meta)
+            return True
+        room = MAX_TOOL_CONTENT - len(call.content) if call.weight < MAX_SHOWN else 0
+        shown = self._item(item) if room > 0 else []
+        self._weight += call.keep(shown[:room])
+        if shown and isinstance(item, v2.TerminalItem):
+            self._refer(call, item.terminal_id)
+        if shown and len(shown) <= room:
+            return True
+        if not call.refused:
+            call.refused = True
+            most = f"{MAX_TOOL_CONTENT} items or {MAX_SHOWN} characters"
+            self._report("tool_call_content_chunk", f"a tool call has more than {most}")
+        return False
+
+    def _forget_content(self, newest: KnownToolCall) -> None:
+        """Forget the content of the oldest tool calls, if that of all has become too much. The client keeps what it was sent."""
+        self._weight = sum(call.weight for call in self.calls.values())  # calls may have been forgotten
+        for call in self.calls.values():
+            if self._weight <= MAX_SHOWN // 2:
+                break
+            if call is not newest and call.content and call.id not in self.stale:
+                call.forgotten = True
+                self._weight -= call.clear()
 
     def _refer(self, call: KnownToolCall, terminal_id: str) -> None:
         """Note that a tool call shows a terminal. A client that shows terminals of the agent gets to know it with the call."""
@@ -359,46 +348,48 @@ class UpdatesToV1:
             call.terminals.add(terminal_id)
             call.introduced = False
 
-    def _note_more(self, call: KnownToolCall, more: int) -> None:
-        if more > 0 and not call.refused:
-            call.refused = True
-            self._report("tool_call_content_chunk", f"a tool call has more than {MAX_TOOL_CONTENT} items")
-
     def _tool_content(self, chunk: v2.ToolCallContentChunk) -> None:
         call = self.calls.get(chunk.tool_call_id)
         if call is None:
             self.tool_call(v2.ToolCallUpdate(tool_call_id=chunk.tool_call_id))
             call = self.calls[chunk.tool_call_id]
-        if len(call.content) >= MAX_TOOL_CONTENT:
-            self._note_more(call, 1)
-            return
-        call.content.append(chunk.content)
-        if isinstance(chunk.content, v2.TerminalItem):
-            self._refer(call, chunk.content.terminal_id)
-        self._mark_stale(call)
+        if chunk.meta:
+            self._report_once("tool_call_content_chunk", "its `_meta` has no place in version 1")
+        if call.forgotten:
+            self._report("tool_call_content_chunk", "the content before it was forgotten, so that it cannot be shown")
+        elif self._add_content(call, chunk.content):
+            self._mark_stale(call.id, call)
+            if self._weight > MAX_SHOWN:
+                self._forget_content(call)
 
-    def _mark_stale(self, call: KnownToolCall) -> None:
-        self.stale[call.id] = call
+    def _mark_stale(self, key: str | tuple[str], one: KnownToolCall | KnownTerminal) -> None:
+        self.stale[key] = one
         self._all_stale[id(self)] = self
 
-    def _content(self, call: KnownToolCall) -> list[v1.ToolContent]:
+    def content_of(self, call: KnownToolCall) -> "list[v1.ToolContent]":
+        """The content of a tool call as it is now."""
+        if not call.terminals:
+            return list(call.content)
         found: list[v1.ToolContent] = []
         for item in call.content:
-            match item:
-                case v2.ContentItem(content=block):
-                    found.append(v1.ContentItem(content=c.block_to_v1(block, self._report), meta=item.meta))
-                case v2.Diff():
-                    diffs, lines = diffs_to_v1(item)
-                    found += diffs
-                    found += [_text(line) for line in lines]
-                    if lines:
-                        self._report("diff", "version 1 shows only changed lines")
-                case v2.TerminalItem():
-                    found += self._terminal_content(item)
-                case _:
-                    self._report("tool_call_update", f"version 1 has no content `{item.kind}`")
-                    found.append(_text(f"[{item.kind}]"))
+            found += self._terminal_content(item) if isinstance(item, v1.TerminalItem) else [item]
         return found
+
+    def _item(self, item: v2.ToolContent) -> "list[v1.ToolContent]":
+        """Return an item of content in version 1. The text of a terminal is put in when it is sent."""
+        match item:
+            case v2.ContentItem(content=block):
+                return [v1.ContentItem(content=c.block_to_v1(block, self._report), meta=item.meta)]
+            case v2.Diff():
+                diffs, lines = diffs_to_v1(item)
+                if lines:
+                    self._report("diff", "version 1 shows only changed lines")
+                return [*diffs, *map(_text, lines)]
+            case v2.TerminalItem():
+                return [item]
+            case _:
+                self._report("tool_call_update", f"version 1 has no content `{item.kind}`")
+                return [_text(f"[{item.kind}]")]
 
     # Terminals: in `_meta`, where the client asked for that, else as text.
 
@@ -409,13 +400,13 @@ class UpdatesToV1:
     def _terminal_content(self, item: v2.TerminalItem) -> list[v1.ToolContent]:
         if self._terminal_meta:
             return [item]
-        text = _ESCAPES.sub("", self._terminal_of(item.terminal_id).text)
+        text = self._terminal_of(item.terminal_id).plain_text
         return [_text(text)] if text else []
 
     def _terminal(self, update: v2.TerminalUpdate) -> None:
         terminal = self._terminal_of(update.terminal_id)
-        if not isinstance(update.command, UnsetType):
-            terminal.command = update.command or ""
+        if update.command or update.size or update.meta or (update.cwd and not self._terminal_meta):
+            self._report_once("terminal_update", "version 1 shows the output of a terminal, and nothing else about it")
         if not isinstance(update.cwd, UnsetType):
             terminal.cwd = update.cwd or ""
         if not isinstance(update.output, UnsetType):
@@ -425,8 +416,10 @@ class UpdatesToV1:
             terminal.exit = update.exit_status
         if self.cancellable is not None:
             self.cancellable.note(OpenWork(TERMINAL, terminal.id), update.capabilities, over=ended)
+        else:
+            self._look_at(update.capabilities, "terminal_update")
         if not isinstance(update.output, UnsetType) or ended:
-            self._terminal_changed(terminal, "")
+            self._terminal_changed(terminal)
 
     def _terminal_output(self, chunk: v2.TerminalOutputChunk) -> None:
         terminal = self._terminal_of(chunk.terminal_id)
@@ -434,23 +427,21 @@ class UpdatesToV1:
         if more is None:
             self._report("terminal_output_chunk", "it is not base64")
         elif more:
-            self._terminal_changed(terminal, more)
+            self._terminal_changed(terminal)
 
-    def _terminal_changed(self, terminal: KnownTerminal, more: str) -> None:
+    def _terminal_changed(self, terminal: KnownTerminal) -> None:
         call = self.calls.get(terminal.call_id) if terminal.call_id is not None else None
         if call is None:
             return  # it is shown once a tool call refers to it
-        if not self._terminal_meta:
-            self._mark_stale(call)
-            return
-        meta: JsonObject = {"terminal_output": {"terminal_id": terminal.id, "data": terminal.text}}
-        if terminal.exit is not None:
-            meta["terminal_exit"] = {
-                "terminal_id": terminal.id,
-                "exit_code": terminal.exit.exit_code,
-                "signal": terminal.exit.signal,
-            }
-        self.send(v1.ToolCallUpdate(tool_call_id=call.id, meta=meta))
+        if self._terminal_meta:
+            self._mark_stale((terminal.id,), terminal)
+        elif not call.forgotten:
+            self._mark_stale(call.id, call)
+
+    def _look_at(self, able: v2.ToolCallCapabilities | v2.TerminalCapabilities | None | UnsetType, what: str) -> None:
+        """Report what is offered to a client that cannot use it."""
+        if able is not None and not isinstance(able, UnsetType) and able.cancel is not None:
+            self._report(what, "version 1 cannot cancel a part of the work")
 
     # Plans, settings and the rest.
 
@@ -462,6 +453,8 @@ class UpdatesToV1:
             else:
                 self._report("plan_update", f"version 1 has no plan of type `{c.kind_of(plan)}`")
             return
+        if plan.meta:
+            self._report_once("plan_update", "the `_meta` of a plan has no place in version 1")
         entries: list[v1.PlanEntry] = []
         for entry in plan.entries:
             status = _PLAN_STATUS[entry.status.meaning]
@@ -518,6 +511,8 @@ class UpdatesToV1:
 
     def _usage(self, update: v2.UsageUpdate) -> None:
         cost = None if isinstance(update.cost, UnsetType) else update.cost
+        if update.cost is None:
+            self._report_once("usage_update", "a cost cannot be cleared in version 1")
         self.send(v1.UsageUpdate(used=update.used, size=update.size, cost=cost, meta=update.meta))
 
     def _notice(self, notice: v2.NoticeUpdate) -> None:
@@ -554,13 +549,18 @@ class UpdatesToV1:
         # As a tool call: the user sees why nothing else happens.
         self._report("compaction_update", "the client shows no compactions")
         status = _COMPACTION.get(update.status.value, v1.ToolStatus.IN_PROGRESS)
+        failed: list[v1.ToolContent] = [_text(update.error)] if isinstance(update.error, str) else []
         if update.compaction_id in self._compactions:
-            self.send(v1.ToolCallUpdate(tool_call_id=update.compaction_id, status=status))
+            self.send(v1.ToolCallUpdate(tool_call_id=update.compaction_id, status=status, content=failed or UNSET))
         else:
             self._compactions.add(update.compaction_id, None)
             self.send(
                 v1.ToolCall(
-                    tool_call_id=update.compaction_id, title="Compacting", kind=v1.ToolKind.THINK, status=status
+                    tool_call_id=update.compaction_id,
+                    title="Compacting",
+                    kind=v1.ToolKind.THINK,
+                    status=status,
+                    content=failed,
                 )
             )
 

@@ -2,21 +2,19 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from msgspec import Raw
 
-from antiphon.errors import Code, RequestError
+from antiphon.errors import Code, RemoteProtocolError, RequestError
 from antiphon.protocol import v1, v2
-from antiphon.protocol.base import Json, JsonObject, Unknown
+from antiphon.protocol.base import JsonObject, Unknown
 from antiphon.protocol.exchange import ErrorMessage, Id, Loss, NotificationMessage, RequestFailure
 from antiphon.protocol.extension import KEY
-from antiphon.protocol.methods import Call
-from antiphon.protocol.translate import content as c
-from antiphon.protocol.translate import handshake
 from antiphon.protocol.translate.base import OWN, Translator, request_key, requested_id
 from antiphon.protocol.translate.extension import AgentExtension
 from antiphon.protocol.translate.tables import BoundedTable
+from antiphon.protocol.translate.v2_injection import PromptInjection
 from antiphon.protocol.translate.v2_questions import V2Questions
 from antiphon.protocol.translate.v2_session import (
     AgentChunk,
@@ -30,6 +28,8 @@ from antiphon.protocol.translate.v2_session import (
     system_prompt_to_v1,
 )
 from antiphon.protocol.translate.v2_updates import UpdatesToV2
+from antiphon.protocol.translate.values import content as c
+from antiphon.protocol.translate.values import handshake
 from antiphon.protocol.v1 import methods as m1
 from antiphon.protocol.v2 import methods as m2
 
@@ -50,9 +50,6 @@ MAX_HELD: Final = 100
 _REMOVED: Final = frozenset(m1.BY_NAME) - frozenset(m2.BY_NAME)
 """Methods of version 1 that version 2 has no more."""
 
-_STEERING: Final = Call("_session/steering", v1.Prompt, cast("type[Json]", Json))
-"""The extension by which agents of version 1 take a prompt into a turn that runs."""
-
 
 class V2ClientTranslator(Translator):
     """Joins a client of version 2 to an agent of version 1."""
@@ -68,9 +65,10 @@ class V2ClientTranslator(Translator):
         self._first = first
         """What the agent answered to a handshake of version 2, where it had been sent one."""
         self._agent = v1.InitializeResult(protocol_version=1)
-        self._sessions: BoundedTable[str, V2ClientSession] = BoundedTable()
+        self._sessions: BoundedTable[str, V2ClientSession] = BoundedTable(spares=lambda session: session.has_prompts)
         self._closed: BoundedTable[str, None] = BoundedTable()
         self._questions = V2Questions(self, self._began)
+        self._injection = PromptInjection(self, self._show_inserted, self._refuse_one, self._go_on)
         self._prompts: dict[Id, tuple[V2ClientSession, HeldPrompt]] = {}
         """Prompts that are not answered, by their id."""
         self.client_handlers = {
@@ -100,7 +98,7 @@ class V2ClientTranslator(Translator):
         self.agent_handlers = {
             m1.REQUEST_PERMISSION.name: (m1.REQUEST_PERMISSION, self._questions.permission),
             m1.CREATE_ELICITATION.name: (m1.CREATE_ELICITATION, self._questions.elicitation),
-            **{call.name: (call, self._unserved) for call in unserved},
+            **{call.name: (call, partial(self._unserved, call.name)) for call in unserved},
         }
         self.agent_notices = {m1.SESSION_UPDATE.name: (m1.SESSION_UPDATE, self.agent_update)}
         self._extension = AgentExtension(self, self._sessions.get) if extended else None
@@ -127,6 +125,12 @@ class V2ClientTranslator(Translator):
     # The handshake.
 
     def _initialize(self, id: Id, asked: v2.Initialize) -> None:
+        if asked.protocol_version < 2:  # it is repeated, and a connection keeps its version
+            data = {"requested": asked.protocol_version, "supported": [2]}
+            self._refuse(
+                "initialize", Code.UNSUPPORTED_VERSION, "Unsupported protocol version", "version 2 is spoken", data
+            )
+
         def initialized(result: v1.InitializeResult) -> None:
             self._agent = result
             self.answer_client(id, self._introduction(result, asked))
@@ -136,7 +140,12 @@ class V2ClientTranslator(Translator):
                 self._fail(id, failure)
                 return
             self.report("initialize", f"the agent takes no second handshake: {failure.message}")
-            initialized(m1.INITIALIZE.decode_result(self._first))
+            try:
+                first = m1.INITIALIZE.decode_result(self._first)
+            except RemoteProtocolError:
+                self._fail(id, failure)
+            else:
+                initialized(first)
 
         self.ask_agent(id, m1.INITIALIZE, self._hello(asked), initialized, failed)
 
@@ -350,7 +359,7 @@ class V2ClientTranslator(Translator):
             self.answer_client(id, v2.CloseSessionResult())
             return
         self._cancel(v2.Cancel(session_id=asked.session_id))
-        session.closing = id
+        session.closing.append(id)
         self.due["close", session.id] = (
             self.clock() + CLOSE_TIMEOUT,
             partial(self._over, session, idle(v2.StopReason.CANCELLED)),
@@ -384,6 +393,7 @@ class V2ClientTranslator(Translator):
     def _prompt(self, id: Id, asked: v2.Prompt) -> None:
         self._check_prompt(asked)
         session = self._session(asked.session_id)
+        self._sessions.renew(asked.session_id)
         if len(session.held) >= MAX_HELD:
             wrong = f"more than {MAX_HELD} prompts wait"
             self._refuse("session/prompt", Code.INTERNAL_ERROR, "Internal error", wrong)
@@ -394,37 +404,17 @@ class V2ClientTranslator(Translator):
         session.held.append(prompt)
         if session.active is None:
             self._next(session)
-        elif self._steers and len(session.held) == 1 and session.active.inserted and not session.active.cancelled:
-            self._offer(session, prompt)
+        elif self._injection.is_possible(self._agent, session):
+            self._injection.offer(session, prompt, self._named(session, prompt.meta))
 
-    @property
-    def _steers(self) -> bool:
-        """Whether the agent takes prompts into a turn that runs, by an extension that some agents of version 1 have."""
-        found = (self._agent.meta or {}).get("steering")
-        return isinstance(found, dict) and found.get("supported") is True
-
-    def _offer(self, session: V2ClientSession, prompt: HeldPrompt) -> None:
-        """Let the agent take a prompt into the turn that runs. It stays held if the agent does not."""
-        prompt.offered = True
-        blocks = [c.block_to_v1(block, self.report) for block in prompt.content]
-        meta = {**(self._named(session, prompt.meta) or {}), "steering": {"idleBehavior": "promptRequired"}}
-
-        def answered(result: Json) -> None:
-            prompt.offered = False
-            if prompt not in session.held:
-                return  # cancelled meanwhile
-            if isinstance(result, dict) and result.get("outcome") == "injected":
-                session.held.remove(prompt)
-                self._show_inserted(session, prompt)
-            if session.active is None:
-                self._next(session)
-
-        params = v1.Prompt(session_id=session.id, prompt=blocks, meta=meta)
-        self.ask_agent(OWN, _STEERING, params, answered, lambda _: answered(None))
+    def _go_on(self, session: V2ClientSession) -> None:
+        """The agent has answered whether it takes a prompt into its turn."""
+        if session.active is None:
+            self._next(session)
 
     def _next(self, session: V2ClientSession) -> None:
         """Send the next prompt to the agent: one at a time."""
-        if not session.held or session.held[0].offered or session.closing is not None:
+        if not session.held or session.held[0].offered or session.closing:
             return
         prompt = session.active = session.held.popleft()
         self.due["insert", session.id] = self.clock() + INSERT_DELAY, partial(self._insert, session)
@@ -480,8 +470,10 @@ class V2ClientTranslator(Translator):
         self._prompts.pop(request_key(prompt.id), None)
         self.answer_client(prompt.id, v2.PromptResult(message_id=prompt.message_id))
 
-    def _began(self, session_id: str) -> V2ClientSession:
-        """The session, in which the agent shows that it works on its prompt."""
+    def _began(self, session_id: str) -> V2ClientSession | None:
+        """The session, in which the agent shows that it works on its prompt; None for one that the client has closed."""
+        if session_id in self._closed:
+            return None
         session = self._session(session_id)
         self._insert(session)
         return session
@@ -493,22 +485,27 @@ class V2ClientTranslator(Translator):
         self._turn_over(session)
 
     def _turn_over(self, session: V2ClientSession) -> None:
-        if session.closing is not None:
+        if session.closing:
             self._forget(session.id)
-            self.answer_client(session.closing, v2.CloseSessionResult())
+            for id in session.closing:
+                self.answer_client(id, v2.CloseSessionResult())
         else:
             self._next(session)
 
+    def _refuse_one(self, session: V2ClientSession, prompt: HeldPrompt) -> None:
+        session.held.remove(prompt)
+        self._prompts.pop(request_key(prompt.id), None)
+        self.to_client.append(ErrorMessage(prompt.id, Code.REQUEST_CANCELLED, "Request cancelled"))
+
     def _refuse_held(self, session: V2ClientSession) -> None:
-        while session.held:
-            prompt = session.held.popleft()
-            self._prompts.pop(request_key(prompt.id), None)
-            self.to_client.append(ErrorMessage(prompt.id, Code.REQUEST_CANCELLED, "Request cancelled"))
+        for prompt in tuple(session.held):
+            self._refuse_one(session, prompt)
 
     def _cancel(self, asked: v2.Cancel) -> None:
         session = self._sessions.get(asked.session_id)
         if session is not None:
-            self._refuse_held(session)
+            for prompt in tuple(session.held):
+                self._injection.cancel(session, prompt)
             if session.active is not None:
                 session.active.cancelled = True
         self.notify_agent(m1.CANCEL, asked)
@@ -523,9 +520,7 @@ class V2ClientTranslator(Translator):
             if found is not None:
                 session, prompt = found
                 if prompt in session.held:
-                    session.held.remove(prompt)
-                    del self._prompts[id]
-                    self.to_client.append(ErrorMessage(prompt.id, Code.REQUEST_CANCELLED, "Request cancelled"))
+                    self._injection.cancel(session, prompt)
                 return
         super().client_notification(method, params)
 
@@ -581,10 +576,9 @@ class V2ClientTranslator(Translator):
 
     # Requests of the agent.
 
-    def _unserved(self, id: Id, asked: object) -> None:
-        raise RequestError(
-            Code.METHOD_NOT_FOUND, "Method not found", "a client of version 2 has no files and terminals"
-        )
+    def _unserved(self, method: str, id: Id, asked: object) -> None:
+        wrong = "a client of version 2 has no files and terminals"
+        self._refuse(method, Code.METHOD_NOT_FOUND, "Method not found", wrong)
 
     def agent_lost(self) -> None:
         """Answer what the agent will not answer any more."""

@@ -18,10 +18,10 @@ __all__ = ["V2Questions"]
 class V2Questions:
     """The open requests of the agent to the user. While one is open in a turn, the session requires action."""
 
-    def __init__(self, translator: Translator, began: Callable[[str], V2ClientSession]) -> None:
+    def __init__(self, translator: Translator, began: Callable[[str], V2ClientSession | None]) -> None:
         self._translator = translator
         self._began = began
-        """Returns a session whose agent shows that it works on its prompt."""
+        """Returns a session whose agent shows that it works on its prompt; None if the client has closed it."""
 
     def end_all(self, session: V2ClientSession) -> None:
         """Answer the open permission requests of a cancelled turn, and cancel them at the client. What it answers later is ignored."""
@@ -35,6 +35,10 @@ class V2Questions:
 
     def permission(self, id: Id, asked: v1.RequestPermission) -> None:
         session = self._began(asked.session_id)
+        if session is None:
+            self._translator.report("session/request_permission", "its session is closed")
+            self._translator.answer_agent(id, v1.PermissionResult(outcome=v1.Cancelled()))
+            return
         known = session.updates.calls.get(asked.tool_call.tool_call_id)
         call = session.updates.patch(asked.tool_call)
         named = asked.tool_call.title
@@ -85,9 +89,6 @@ class V2Questions:
     def elicitation(self, id: Id, asked: v1.CreateElicitation) -> None:
         if isinstance(asked, Unknown):
             raise RequestError.invalid_params(f"the client has no elicitation of mode `{asked.kind}`")
-        session = self._began(asked.session_id) if asked.session_id is not None else None
-        if session is not None:
-            self._question_begins(session, id)
         if isinstance(asked.request_id, int | str):
             named = (
                 self._translator.of_client.by_new.get(asked.request_id) if isinstance(asked.request_id, int) else None
@@ -95,6 +96,15 @@ class V2Questions:
             if named is None or named.own:
                 raise RequestError.invalid_params("`requestId` names a request that is not open")
             asked = msgspec.structs.replace(asked, request_id=named.id)
+        shown = _shown(asked)
+        session = None
+        if asked.session_id is not None:
+            session = self._began(asked.session_id)
+            if session is None:
+                self._translator.report("elicitation/create", "its session is closed")
+                self._translator.answer_agent(id, v1.Dismissed())
+                return
+            self._question_begins(session, id)
 
         def answered(result: v2.CreateElicitationResult) -> None:
             if session is not None:
@@ -107,8 +117,17 @@ class V2Questions:
                 self._question_ends(session, id)
             self._translator.to_agent.append(ErrorMessage(id, failure.code, failure.message, failure.data))
 
-        shown = m2.CREATE_ELICITATION.decode_params(encode(asked))  # the same on the wire
         self._translator.ask_client(id, m2.CREATE_ELICITATION, shown, answered, failed)
+
+
+def _shown(asked: v1.FormElicitation | v1.UrlElicitation) -> v2.CreateElicitation:
+    """A question in version 2: the same on the wire, but that a form without fields has to say so."""
+    written = encode(asked)
+    if isinstance(asked, v1.FormElicitation) and not asked.requested_schema.properties:
+        fields = msgspec.json.decode(written)
+        fields["requestedSchema"]["properties"] = {}
+        written = encode(fields)
+    return m2.CREATE_ELICITATION.decode_params(written)
 
 
 def _plain(call: v2.ToolCallUpdate) -> v2.ToolCallPatch:

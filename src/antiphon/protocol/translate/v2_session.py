@@ -10,12 +10,12 @@ from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1, v2
 from antiphon.protocol.base import JsonObject, Unknown
 from antiphon.protocol.exchange import Id, Loss, RequestFailure
-from antiphon.protocol.translate import content as c
 from antiphon.protocol.translate.base import Translator
 from antiphon.protocol.translate.tables import BoundedTable
 from antiphon.protocol.translate.v1_session import text_of
 from antiphon.protocol.translate.v1_updates import KEPT
 from antiphon.protocol.translate.v2_updates import UpdatesToV2
+from antiphon.protocol.translate.values import content as c
 from antiphon.protocol.v1 import methods as m1
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ class AgentChunk(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=
 class HeldPrompt:
     """A prompt of the client: held, then sent, then inserted, which is its response."""
 
-    __slots__ = ("_unechoed", "cancelled", "content", "id", "inserted", "message_id", "meta", "offered", "request")
+    __slots__ = (
+        "_unechoed", "cancelled", "content", "id", "inserted", "message_id", "meta", "offered", "request",
+    )  # fmt: skip
 
     def __init__(self, id: Id, content: "list[v2.ContentBlock]", meta: JsonObject | None) -> None:
         self.id = id
@@ -95,8 +97,8 @@ class V2ClientSession:
         """Whether what the agent replays is not wanted."""
         self.prompted = False
         """Whether the agent has it in store, as far as one can tell: a prompt was inserted, or it was opened again."""
-        self.closing: Id = None
-        """The request to close it, which is answered when its turn has ended."""
+        self.closing: list[Id] = []
+        """The requests to close it, which are answered when its turn has ended."""
         # What agents of version 1 cannot report; agents of our SDK can.
         self.working = False
         """Whether the agent works by itself, without a prompt."""
@@ -108,6 +110,11 @@ class V2ClientSession:
         """Requests to the user that are about background work: the foreground does not wait for them."""
         self.ended: v2.StateUpdate | None = None
         """How the last prompt ended, while the agent still works by itself."""
+
+    @property
+    def has_prompts(self) -> bool:
+        """Whether a prompt has not ended, or waits."""
+        return self.active is not None or bool(self.held)
 
     def show_state(self) -> None:
         """Send the state."""

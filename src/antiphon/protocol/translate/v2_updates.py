@@ -13,10 +13,10 @@ from msgspec import UNSET, UnsetType
 
 from antiphon.protocol import v1, v2
 from antiphon.protocol.base import Json, JsonObject, Unknown, encode
-from antiphon.protocol.translate import content as c
-from antiphon.protocol.translate.patches import MAX_COMPARED_DIFFS, diff_to_v2
 from antiphon.protocol.translate.tables import BoundedTable, MessageLog
 from antiphon.protocol.translate.v1_updates import KEPT
+from antiphon.protocol.translate.values import content as c
+from antiphon.protocol.translate.values.patches import MAX_COMPARED_DIFFS, diff_to_v2
 
 __all__ = ["PLAN", "UnnamedMessage", "UpdatesToV2"]
 
@@ -283,7 +283,8 @@ class UpdatesToV2:
             self._show_terminal(id)
             code, signal = ended.get("exit_code"), ended.get("signal")
             status = v2.ExitStatus(
-                exit_code=code if isinstance(code, int) else None, signal=signal if isinstance(signal, str) else None
+                exit_code=code if isinstance(code, int) and not isinstance(code, bool) else None,
+                signal=signal if isinstance(signal, str) else None,
             )
             self.send(v2.TerminalUpdate(terminal_id=id, exit_status=status))
 

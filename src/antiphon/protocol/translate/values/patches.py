@@ -119,11 +119,14 @@ def diffs_to_v1(diff: v2.Diff) -> tuple[list[v1.Diff], list[str]]:
         shown = []
     found: list[v1.Diff] = []
     lines: list[str] = []
+    hunks: dict[str, list[PatchedText]] = {}
+    for one in shown:
+        hunks.setdefault(one.path, []).append(one)
     for change in diff.changes:
         if isinstance(change, Unknown):
             lines.append(f"[{change.kind}]")
             continue
-        of_file = [one for one in shown if one.path == change.path]
+        of_file = hunks.pop(change.path, ())  # once, however often a file is named
         added = isinstance(change, v2.AddChange)
         found += [
             v1.Diff(path=one.path, old_text=None if added else one.old, new_text=one.new, meta=diff.meta)
@@ -146,7 +149,9 @@ class _Hunk:
         self._last = ""
 
     def takes(self, line: str) -> bool:
-        """Take a line, if it belongs to the hunk."""
+        """Take a line, if it belongs to the hunk. Some programs cut the blank at the end of an empty line."""
+        if not line and self._left > 0:
+            line = " "
         sign = line[:1]
         if sign == "\\":
             for other, lines in (("-", self.old), ("+", self.new)):
@@ -167,7 +172,7 @@ def _changes(patch: str) -> Iterator[PatchedText]:
     """The hunks of a patch, each with both texts. What is not a hunk of lines is passed over."""
     path = ""
     hunk: _Hunk | None = None
-    for line in patch.split("\n"):
+    for line in patch.removesuffix("\n").split("\n"):
         if hunk is not None and hunk.takes(line):
             continue
         if hunk is not None:

@@ -9,7 +9,7 @@ from msgspec import Raw
 from antiphon.errors import RequestError
 from antiphon.protocol import v1, v2
 from antiphon.protocol.base import BAD_INPUT, Json, Unknown, encode
-from antiphon.protocol.translate.content import Report
+from antiphon.protocol.translate.values.content import Report
 
 __all__ = [
     "UNNAMED", "capabilities_to_v1", "initialize_to_v1", "initialize_to_v2", "readable", "result_to_v1", "result_to_v2",
@@ -172,6 +172,8 @@ def result_to_v2(result: v1.InitializeResult, asked: v2.Initialize, report: Repo
         for found in result.auth_methods
         if (method := _auth_to_v2(found, terminal=terminal, report=report)) is not None
     ]
+    if methods and able.auth.logout is None:
+        report("initialize", "the agent cannot sign out: `auth/logout` is refused")
     session, prompt, mcp = able.session_capabilities, able.prompt_capabilities, able.mcp_capabilities
     return v2.InitializeResult(
         protocol_version=2,
