@@ -174,6 +174,8 @@ async def test_permission_is_what_the_user_answered_and_nothing_else(
     assert seen == [(allowed, lasting, option)]
     ended = ["_update:in_progress", "_update:completed"] if allowed else ["_update:failed"]
     assert tool_words(editor) == ["", *ended]
+    denied = {"_meta": {"antiphon": {"denied": True}}}.items() <= editor.updates()[-1].items()
+    assert denied is (option is not None and not allowed)  # a client shows that, also when the session is loaded again
 
 
 async def test_a_kind_that_two_options_have_is_not_an_answer() -> None:

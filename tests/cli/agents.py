@@ -77,6 +77,16 @@ class Waits(Agent):
         return CANCELLED
 
 
+class ReportsWhenCancelled(Waits):
+    """Ends its call and its sentence after it was cancelled."""
+
+    def prompt(self, params: Message) -> object:
+        result, session = super().prompt(params), params["sessionId"]
+        self.update(session, "tool_call_update", toolCallId="t1", status="failed")
+        self.text(session, " and stopped")
+        return result
+
+
 class Noisy(Agent):
     """Writes many lines to stdout that are not messages."""
 
@@ -85,7 +95,7 @@ class Noisy(Agent):
         return END
 
 
-class TellsLate(Agent):
+class ReportsLate(Agent):
     """Says the end of its message behind the answer, as some do."""
 
     def prompt(self, params: Message) -> object:
@@ -176,6 +186,20 @@ class HasModes(Agent):
         return END
 
 
+class HasOwnModes(Agent):
+    """Has modes with names of its own."""
+
+    offer: ClassVar[Message] = {
+        "modes": {
+            "currentModeId": "ask",
+            "availableModes": [
+                {"id": "ask", "name": "Ask", "description": "Only answers"},
+                {"id": "code", "name": "Code"},
+            ],
+        }
+    }
+
+
 class KeepsItsMode(HasModes):
     """Refuses to be set to another mode."""
 
@@ -251,6 +275,23 @@ class EndsWhenDenied(Agent):
         assert answer["result"]["outcome"] == {"outcome": "selected", "optionId": "no"}
         self.update(session, "tool_call_update", toolCallId="t1", status="failed")
         return CANCELLED
+
+
+class AsksAtOnce(Agent):
+    """Asks at once about two calls that it has not announced, and says what came of each; repeats later prompts."""
+
+    def prompt(self, params: Message) -> object:
+        if self.times("session/prompt") > 1:
+            return super().prompt(params)
+        session = params["sessionId"]
+        options = [{"optionId": "no", "name": "No", "kind": "reject_once"}]
+        for id in (1, 2):
+            call = {"toolCallId": f"t{id}", "title": f"Call {id}"}
+            request = {"sessionId": session, "toolCall": call, "options": options}
+            self.say({"id": id, "method": "session/request_permission", "params": request})
+        for _ in range(2):
+            self.text(session, f"Call {self.read()['id']} is over. ")
+        return END
 
 
 class Sends(Agent):

@@ -141,6 +141,16 @@ def test_what_is_typed_while_a_turn_runs_waits_and_comes_back_when_it_is_cancell
         assert terminal.wait_for_end() == 0
 
 
+def test_what_comes_after_a_turn_was_cancelled_is_shown_once(tmp_path: Path) -> None:
+    agent = f"{sys.executable} -m tests.cli.agents ReportsWhenCancelled {tmp_path / 'log'}"
+    with chat(tmp_path, "--agent", agent, PYTHONPATH=os.pathsep.join(sys.path)) as terminal:
+        idle(terminal)
+        terminal.ask(f"go{ENTER}", "begun")
+        terminal.ask(CTRL_C, "(cancelled)")
+        idle(terminal)
+        assert "✗ Work  cancelled\n\nbegun and stopped\n\n(cancelled)" in terminal.all
+
+
 def test_prompts_that_wait_are_sent_when_the_turn_is_over(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         begin(terminal)
@@ -453,6 +463,12 @@ def test_a_denied_call_is_shown_as_denied(tmp_path: Path) -> None:
         terminal.ask(f"/run touch made{ENTER}", "You did not allow it")
         shown = terminal.wait("touch made`  denied")
         assert "failed" not in shown
+        idle(terminal)
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+        resume = terminal.all.rpartition("antiphon chat --resume ")[2].split()[0]
+    with chat(tmp_path, "--resume", resume) as terminal:  # also when it is loaded again
+        assert "failed" not in terminal.wait("touch made`  denied")
 
 
 def test_what_was_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:

@@ -94,12 +94,17 @@ def test_modes_models_and_sessions_are_picked_from_a_list(tmp_path: Path) -> Non
         terminal.ask(f"/model{ENTER}", "canon")
         terminal.press(ESCAPE)
         terminal.wait(f"{PROMPT} /model", gone=True)
+        terminal.ask(f"/model{ENTER}", "canon")
+        terminal.press(CTRL_C)
+        terminal.wait(f"{PROMPT} /model", gone=True)
+        terminal.press(ENTER)  # there is nothing to send
         terminal.ask(f"/echo the first song{ENTER}", "the first song")
         idle(terminal)
         terminal.ask(f"/new{ENTER}", "a new session")
         idle(terminal)
         terminal.ask(f"/load{ENTER}", "/echo the first song")
         terminal.ask("first" + ENTER, f"{PROMPT} /echo the first song\n")
+        assert "You are in work" not in terminal.all
 
 
 def test_the_history_is_searched_and_the_editor_writes_the_line(tmp_path: Path) -> None:

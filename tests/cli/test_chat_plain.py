@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 ENTER = "\n"
 
 
-def said(terminal: Terminal, text: str, answer: str) -> None:
+def type_line(terminal: Terminal, text: str, answer: str) -> None:
     """Type a line, and wait for what comes of it, and for the next prompt."""
     before = terminal.all.count("\nyou>")
     terminal.ask(f"{text}{ENTER}", answer)
@@ -29,28 +29,45 @@ def test_a_conversation_by_lines_has_no_codes_and_words_answer_its_questions(tmp
     with chat(tmp_path, rows=60, TERM="dumb") as terminal:
         terminal.wait("say what you want")
         terminal.until(lambda: terminal.all.endswith("\nyou>"))
-        said(terminal, "/echo one", "\none")
+        type_line(terminal, "/echo one", "\none")
         asked(terminal, "/run touch made")
         assert "Allow?  Run a command\n  $ touch made\ny once · a always Bash(touch made) · n no" in terminal.shown
         terminal.ask(f"perhaps{ENTER}", "That is no answer.")
-        said(terminal, "no", "Run `touch made`  denied")
+        type_line(terminal, "no", "Run `touch made`  denied")
         assert not (tmp_path / "work" / "made").exists()
         asked(terminal, "/run touch made")
-        said(terminal, "yes", "Done: Run `touch made`")
+        type_line(terminal, "yes", "Done: Run `touch made`")
         assert (tmp_path / "work" / "made").exists()
         asked(terminal, "/run echo call")
         asked(terminal, "always")
         assert "Always allow\n  Bash(echo call)" in terminal.shown
-        said(terminal, "session", "always in this session: Bash(echo call)")
+        type_line(terminal, "session", "always in this session: Bash(echo call)")
         terminal.ask(f"/ask{ENTER}", "Your name [Ada]>")
         terminal.press(CTRL_C)
         terminal.until(lambda: terminal.all.endswith("\nyou>"))
-        said(terminal, "/mode plan", "mode: plan")
+        type_line(terminal, "/mode plan", "mode: plan")
         assert "\x1b" not in terminal.written  # not one code
         assert terminal.all.count("/echo one") == 1  # as it was typed
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
         assert "antiphon chat --resume" in terminal.all
+
+
+def test_no_key_is_named_that_does_nothing_here_and_the_next_line_is_asked_for_once(tmp_path: Path) -> None:
+    with chat(tmp_path, "--plain", rows=80) as terminal:
+        terminal.wait("you>")
+        assert "mode           default (/mode): ask before" in terminal.shown
+        type_line(terminal, "/help", "Enter, `\\` Enter")
+        type_line(terminal, "/help keys", "hand on its output")
+        asked(terminal, "/run seq 100")
+        type_line(terminal, "yes", "… 91 more lines · /output")
+        type_line(terminal, "/output", "/output NUMBER shows it whole.")
+        type_line(terminal, "/output 1", "\n  50")
+        for key in ("Shift-Tab", "Ctrl-O", "Ctrl-R", "Ctrl-G", "Esc", "Tab"):
+            assert key not in terminal.all
+        # Each prompt has a line, but the last.
+        lines = [line for line in terminal.all.split("\n") if line.startswith("you>")]
+        assert all(len(line) > len("you>") for line in lines[:-1]) and lines[-1] == "you>", lines
 
 
 def test_ctrl_c_cancels_the_turn_and_a_line_typed_meanwhile_is_not_lost(tmp_path: Path) -> None:

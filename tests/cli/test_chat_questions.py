@@ -1,5 +1,7 @@
-"""Permission questions of `antiphon chat` on a screen, against the demo agent."""
+"""Permission questions of `antiphon chat` on a screen."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,19 @@ def test_ctrl_z_suspends_also_while_a_question_is_open(tmp_path: Path) -> None:
         terminal.wait("   /help")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
+
+
+def test_what_was_sent_between_two_questions_that_came_at_once_is_not_repeated_later(tmp_path: Path) -> None:
+    agent = f"{sys.executable} -m tests.cli.agents AsksAtOnce {tmp_path / 'log'}"
+    with chat(tmp_path, "--agent", agent, rows=40, PYTHONPATH=os.pathsep.join(sys.path)) as terminal:
+        terminal.wait("   /help")
+        terminal.ask(f"go{ENTER}", "Allow?")
+        terminal.ask("n", "1 is over")
+        terminal.wait("Allow?")
+        terminal.ask("n", "2 is over")
+        for words in ("other words", "the last of them"):
+            terminal.wait("   /help")
+            terminal.ask(f"{words}{ENTER}", f"\n{words}")
+        terminal.wait("   /help")
+        for words in ("1 is over", "2 is over", f"{PROMPT} other words", "\nother words", "\nthe last of them"):
+            assert terminal.all.count(words) == 1, terminal.all

@@ -1,5 +1,7 @@
 """The start of `antiphon chat` on a screen: what is shown first, the first prompt, the status line and the modes."""
 
+import os
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -39,6 +41,13 @@ def test_shift_tab_goes_through_the_modes(tmp_path: Path) -> None:
         terminal.ask(f"/run touch made{ENTER}", "Allow?")
         terminal.press(SHIFT_TAB)  # no answer
         terminal.ask("n", "denied")
+
+
+def test_the_first_screen_names_the_mode_that_the_status_line_names(tmp_path: Path) -> None:
+    agent = f"{sys.executable} -m tests.cli.agents HasOwnModes {tmp_path / 'log'}"
+    with chat(tmp_path, "--agent", agent, PYTHONPATH=os.pathsep.join(sys.path)) as terminal:
+        terminal.wait("HasOwnModes · mode ask   /help")
+        assert "  mode         ask (Shift-Tab): Ask: Only answers" in terminal.shown
 
 
 @pytest.mark.parametrize("words", [("/echo sing the", "second voice"), ("demo", "/echo sing the second voice")])

@@ -8,6 +8,7 @@ from antiphon.tui.screen import PROMPT
 from tests.tui.terminal import CTRL_D, ENTER, ESCAPE
 from tests.tui.tmux import chat_in_tmux
 
+CTRL_O, CTRL_R = "\x0f", "\x12"
 pytestmark = pytest.mark.slow
 
 WIDTHS = pytest.mark.parametrize("columns", [50, 80, 120])
@@ -48,6 +49,33 @@ def test_a_session_from_the_first_screen_to_the_end(tmp_path: Path, columns: int
         assert "✗ Run `seq 40`  denied" in lines
         tmux.press(CTRL_D)
         assert tmux.wait_for_end() == 0
+
+
+@pytest.mark.parametrize(("columns", "theme"), [(50, "light"), (80, "dark"), (120, "light")])
+def test_the_pager_pickers_the_search_and_the_keys_of_vi(tmp_path: Path, columns: int, theme: str) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.toml").write_text(f'[chat]\ntheme = "{theme}"\nkeys = "vi"\n', encoding="utf-8")
+    with chat_in_tmux(tmp_path, "demo", columns=columns, PAGER="less", LESS="-R") as tmux:
+        tmux.wait("mode default")
+        tmux.ask(f"/run seq 300{ENTER}", "Allow?")
+        tmux.ask("y", "… 291 more lines · Ctrl-O")
+        tmux.wait("working", gone=True)
+        tmux.ask(CTRL_O, "✓ Run `seq 300`\n  1\n  2\n")
+        tmux.ask("G", "\n  299\n  300\n")
+        tmux.ask("q", "… 291 more lines · Ctrl-O")
+        tmux.ask(f"/mode{ENTER}", "  bypassPermissions")
+        tmux.ask("pln", f"{PROMPT} /mode pln")
+        tmux.wait("  acceptEdits", gone=True)
+        tmux.ask(ENTER, "mode: plan (nothing is changed, nothing is run)")
+        tmux.wait("mode plan")
+        tmux.ask(CTRL_R, "I-search backward")
+        tmux.ask("seq 3", f"{PROMPT} /run seq 300")
+        tmux.press(ESCAPE)
+        tmux.wait("I-search", gone=True)
+        tmux.press(ESCAPE)
+        tmux.ask("0cw/echo\x1bA four\x1b", f"{PROMPT} /echo")  # words are changed as in vi
+        lines = [line.rstrip() for line in tmux.pane.split("\n")]
+        assert sum(line.startswith("Antiphon demo (") for line in lines) == 1  # no other frame is left
 
 
 def test_a_cleared_screen_leaves_nothing_of_the_window_in_the_history(tmp_path: Path) -> None:

@@ -158,6 +158,40 @@ def test_further_directories_of_a_session_are_brought_back_too(tmp_path: Path) -
         assert (seen(work), seen(other)) == before
 
 
+def test_all_changes_are_shown_from_the_first_snapshot_that_is_kept(tmp_path: Path) -> None:
+    project(tmp_path)
+    with chat(tmp_path, rows=40) as terminal:
+        begin(terminal)
+        run(terminal, "echo 1 > one.txt")
+        terminal.ask(f"/clear{ENTER}", "   /help")
+        run(terminal, "echo 2 > two.txt")
+        first = min((tmp_path / "state" / "undo").rglob("*.snapshot"), key=lambda path: int(path.stem))
+        first.unlink()
+        shown = terminal.ask(f"/clear{ENTER}/diff{ENTER}", "two.txt  +1 -0  new")
+        assert "From “/run echo 2 > two.txt” on: earlier snapshots are not kept any more." in shown
+        assert "one.txt" not in shown
+
+
+def test_a_prompt_with_pasted_text_comes_back_whole_also_in_another_chat(tmp_path: Path) -> None:
+    pasted = "\n".join(f"line {number}" for number in range(20))
+    with chat(tmp_path) as terminal:
+        begin(terminal)
+        terminal.ask(f"\x1b[200~{pasted}\x1b[201~", "[20 lines]")
+        terminal.ask(f" what is it?{ENTER}", "You are in work")
+        idle(terminal)
+        terminal.ask(f"/undo 1{ENTER}", "/redo takes this back")
+        terminal.wait(f"{PROMPT} [20 lines] what is it?")
+        terminal.ask(f"\x03/redo{ENTER}", "The undo was taken back")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+        resume = terminal.all.rpartition("antiphon chat --resume ")[2].split()[0]
+    with chat(tmp_path, "--resume", resume) as terminal:
+        idle(terminal)
+        terminal.ask(f"/undo 1{ENTER}", "/redo takes this back")
+        terminal.wait("line 19 what is it?")
+        assert "[20 lines]" not in terminal.all
+
+
 def test_undo_says_why_it_cannot_go_back(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         begin(terminal)

@@ -16,6 +16,7 @@ from antiphon.protocol import v1
 from antiphon.tui.display.idle import IdleCollector
 from antiphon.tui.line.actions import unknown_command
 from antiphon.tui.line.clipboard import clipboard_image, clipboard_programs
+from antiphon.tui.line.completion import ChatCompleter
 from antiphon.tui.line.echo import WatchedInput
 from antiphon.tui.line.entry import InputLine
 from antiphon.tui.line.fuzzy import ranked
@@ -133,6 +134,28 @@ def test_a_state_of_completion_without_any_is_no_menu() -> None:
     assert line.has_menu
 
 
+MODELS = [("default", "the one that is best, at present opus"), ("opus", "for hard work"), ("haiku", "fast")]
+
+
+@pytest.mark.parametrize(("typed", "picked"), [("", "default"), ("hk", "haiku"), ("opus", "opus"), ("none", "none")])
+def test_a_picker_takes_the_row_that_is_typed_whole_else_the_first_that_fits(typed: str, picked: str) -> None:
+    line = InputLine(Buffer(), ChatCompleter(list, lambda command: MODELS, lambda: "/"))
+    assert line.pick("/model ")
+    line.buffer.insert_text(typed)
+    assert line.picked() == f"/model {picked}"
+    assert not line.picking and line.buffer.text == ""
+
+
+def test_a_picker_whose_line_was_emptied_is_an_ordinary_line_again() -> None:
+    line = InputLine(Buffer(), ChatCompleter(list, lambda command: MODELS, lambda: "/"))
+    assert line.pick("/model ")
+    line.buffer.delete_before_cursor(7)
+    assert not line.picking
+    assert line.pick("/model ")
+    line.reset()
+    assert not line.picking
+
+
 def test_a_letter_is_seen_before_it_is_parsed_but_not_inside_of_a_sequence_or_a_paste() -> None:
     keyboard, other_end = os.openpty()
     tty.setraw(other_end)
@@ -170,7 +193,7 @@ class Cycle:
         self.itself = self
 
 
-def test_garbage_is_collected_while_nobody_types_and_never_while_somebody_does() -> None:
+def test_garbage_is_collected_while_no_key_is_pressed_and_never_while_a_user_types() -> None:
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
     collector = IdleCollector()
     try:

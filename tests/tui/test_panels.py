@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from rich.console import RenderableType
 
 from antiphon.config.environment import owner_of
 from antiphon.protocol import v1
@@ -263,7 +264,49 @@ def test_what_does_not_fit_is_counted_and_can_be_viewed() -> None:
     assert len(lines) == 12 and any("more lines" in line for line in lines)
     assert "v view" in panel.lines(PAINTER, 12)[-1]
     press(panel, "v")
-    assert len(seen) == 51 and not panel.done  # with the name of the file
+    assert len(seen) == 52 and not panel.done  # with the title and the name of the file
+
+
+@pytest.mark.parametrize("columns", [50, 80, 120])
+@pytest.mark.parametrize("words", [3, 300])
+def test_a_question_takes_half_of_the_screen_however_long_title_and_options_are(columns: int, words: int) -> None:
+    seen: list[object] = []
+    kinds = [
+        v1.PermissionOptionKind.ALLOW_ONCE,
+        *[v1.PermissionOptionKind.ALLOW_ALWAYS] * 7,
+        v1.PermissionOptionKind.REJECT_ONCE,
+    ]
+    options = [
+        v1.PermissionOption(str(number), f"option {number} " + "long " * words, kind)
+        for number, kind in enumerate(kinds)
+    ]
+    call = v1.ToolCallPatch("1", title="Call it with " + "many words " * words, raw_input={"argument": "x " * words})
+    panel = PermissionPanel(subject_of(call, options, "/w"), seen.extend)
+    lines = panel.lines(Painter(columns, colour=False), 12)
+    assert len(lines) <= 12 and max(map(len, lines)) <= columns
+    assert lines[0].startswith("Allow?  Call it with many words")
+    assert all(any(f"{number} option {number}" in line for line in lines) for number in range(1, 8))
+    assert "v view" in lines[-1]
+    press(panel, "v")
+    viewed = "\n".join(str(getattr(thing, "plain", thing)) for thing in seen)
+    assert "many words " * (words - 1) in viewed and "x " * (words - 1) in viewed and "long " * (words - 1) in viewed
+
+
+def test_of_a_long_change_only_what_is_in_sight_is_painted() -> None:
+    painted: list[object] = []
+
+    class Counting(Painter):
+        def paint(self, thing: RenderableType, *, indent: int = 0) -> list[str]:
+            painted.append(thing)
+            return super().paint(thing, indent=indent)
+
+    call = v1.ToolCallPatch("1", title="Write", content=[v1.Diff("/w/a", "x\n" * 3000)])
+    panel, painter = PermissionPanel(subject_of(call, ONCE, "/w")), Counting(80, colour=False)
+    for _ in range(20):  # it is drawn anew five times in a second
+        panel.lines(painter, 12)
+    lines = panel.lines(painter, 12)
+    assert len(lines) == 12 and any("… 2992 more lines" in line for line in lines), lines
+    assert len(painted) < 200
 
 
 def test_input_of_an_unknown_tool_is_shown_as_it_is() -> None:
@@ -375,7 +418,7 @@ def test_several_choices_and_own_words_are_one_step(typed: str, values: dict[str
     assert panel.answer == (v1.Accepted(dict(values)) if values is not None else v1.Dismissed())
 
 
-def test_what_was_chosen_and_said_is_one_line_of_the_answer() -> None:
+def test_what_was_chosen_and_typed_is_one_line_of_the_answer() -> None:
     field = v1.StringProperty("Colour", one_of=COLOURS)
     panel = FormPanel("Which colour?", v1.Form(properties={"colour": field, "other": BESIDE}))
     panel.enter("2: but lighter")

@@ -6,7 +6,6 @@ from msgspec import structs
 
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
-from antiphon.transcript.transcript import fold
 from antiphon.tui.painter import Painter
 from antiphon.tui.screen import PROMPT, ChatScreen
 from antiphon.tui.terminals import TerminalTail
@@ -151,17 +150,6 @@ def test_an_echo_of_what_was_typed_is_not_shown_again() -> None:
     assert shown.take() == [f"{PROMPT} hello", "", "hi"]
 
 
-def test_updates_after_a_cancelled_turn_are_caught_up_with() -> None:
-    updates: list[v1.Update] = [say("one "), call("1"), say("two "), think("three")]
-    shown = screen()
-    shown.apply(updates[0])
-    shown.apply(updates[1])
-    shown.catch_up(fold([*updates, v1.ToolCallUpdate("1", status=v1.ToolStatus.FAILED)]))
-    shown.end_turn()
-    lines = shown.take()
-    assert [line for line in lines if line] == ["one", "two", "✗ Work  failed", "  three"]
-
-
 @given(st.lists(st.sampled_from(["a ", "b\n", "\n", "- x\n", "```\n", "# h\n"]), max_size=30))
 def test_looking_changes_nothing(pieces: list[str]) -> None:
     watched, alone = screen(), screen()
@@ -239,6 +227,18 @@ def test_a_denied_call_is_shown_as_denied_also_if_the_agent_does_not_report_it()
     assert shown.live(9)[0] == "✗ rm x  denied" and "denied" not in shown.live(9)[1]
     shown.apply(call("1", v1.ToolStatus.COMPLETED, "rm x"))  # it went on in another way
     assert shown.live(9)[0] == "✓ rm x"
+
+
+def test_what_became_of_a_call_is_shown_also_behind_a_long_title() -> None:
+    for status, meta, word in (
+        (v1.ToolStatus.FAILED, None, "failed"),
+        (v1.ToolStatus.FAILED, {"antiphon": {"denied": True}}, "denied"),
+    ):
+        shown = screen()
+        shown.apply(v1.ToolCall("1", "many words " * 40, v1.ToolKind.EXECUTE, status, meta=meta))
+        shown.end_turn()
+        [line] = shown.take()
+        assert line.startswith("✗ many words") and line.endswith(f"…  {word}") and len(line) <= shown.painter.width
 
 
 def test_a_call_that_is_nothing_but_a_form_is_shown_only_if_it_fails() -> None:

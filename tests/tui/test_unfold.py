@@ -1,5 +1,6 @@
 """What is shown in part can be shown whole: what the pager and the screen get is all of the output, line by line."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import RenderableType
@@ -37,10 +38,11 @@ def paged(lines: list[str]) -> list[str]:
 
 
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029`"), max_size=60)
+LONG_LINE = st.builds(lambda line, times: f"{line}." * times, LINE, st.integers(1, 20))
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(LINE, min_size=25, max_size=60), st.sampled_from([v1.ToolKind.READ, v1.ToolKind.EXECUTE]))
+@given(st.lists(LINE | LONG_LINE, min_size=25, max_size=60), st.sampled_from([v1.ToolKind.READ, v1.ToolKind.EXECUTE]))
 def test_the_pager_gets_every_line_of_an_output(lines: list[str], kind: v1.ToolKind) -> None:
     text = "\n".join(["first", *lines, "last"])
     viewed = Viewed()
@@ -60,6 +62,35 @@ def test_what_fits_on_the_screen_is_written_below_and_is_the_same(lines: list[st
     assert not viewed.pages and "✓ Call 1" in shown
     everything = "".join("".join(shown[shown.index("✓ Call 1") + 1 :]).split())
     assert everything == "".join("".join(["first", *lines, "last"]).split())
+
+
+@pytest.mark.parametrize("kind", [v1.ToolKind.READ, v1.ToolKind.EXECUTE])
+@pytest.mark.parametrize(
+    "text", ["x" * 500, '{"a": 1}' * 10_000, "one\n" + "two words " * 5_000 + "\nthree", "y" * 16_001]
+)
+def test_a_line_that_is_longer_than_the_screen_is_shown_in_part_and_unfolded_whole(
+    text: str, kind: v1.ToolKind
+) -> None:
+    viewed = Viewed(rows=8)
+    viewed.screen.apply(
+        v1.ToolCall("1", "Fetch", kind, v1.ToolStatus.COMPLETED, content=[v1.ContentItem(v1.TextBlock(text))])
+    )
+    viewed.screen.end_turn()
+    shown = viewed.written()
+    assert len(shown) < 20 and any(line.endswith(" long lines are cut · Ctrl-O") for line in shown)
+    viewed.viewer.show_next()
+    assert paged(viewed.pages[0])[1:] == [f"  {line}".rstrip() for line in text.split("\n")]
+
+
+def test_a_change_of_one_long_line_is_shown_in_part_and_unfolded_whole() -> None:
+    viewed = Viewed()
+    change = v1.Diff("/w/a.min.js", "new;" * 5_000, "old;" * 5_000)
+    viewed.screen.apply(v1.ToolCall("1", "Edit", v1.ToolKind.EDIT, v1.ToolStatus.COMPLETED, content=[change]))
+    viewed.screen.end_turn()
+    shown = viewed.written()
+    assert len(shown) < 20 and any(line.endswith(" long lines are cut · Ctrl-O") for line in shown)
+    viewed.viewer.show_next()
+    assert [line.split(maxsplit=2)[-1] for line in paged(viewed.pages[0])[2:]] == ["old;" * 5_000, "new;" * 5_000]
 
 
 def test_blank_lines_of_an_output_are_kept() -> None:
@@ -120,6 +151,7 @@ def test_the_pager_is_the_one_that_the_user_wants() -> None:
     assert pager_command({"PATH": "/bin:/usr/bin", "PAGER": "sort -r"}) == ["sort", "-r"]
     assert (pager_command({"PATH": "/bin:/usr/bin", "PAGER": "/not/here"}) or [""])[0].endswith(("less", "more"))
     assert pager_command({"PATH": "/nowhere"}) is None
+    assert pager_command({"PATH": "/bin:/usr/bin", "PAGER": "cat"}) is None
 
 
 def test_a_pager_without_colours_gets_none() -> None:

@@ -30,6 +30,7 @@ class LiveCall:
         self._content: list[v1.ToolContent] = list(call.content)
         self._locations: list[v1.ToolLocation] = list(call.locations)
         self._failed = False
+        self._denied = False
         self._shown = False
         self._last_changes: dict[str, Any] = {}
         self.status = call.status
@@ -60,9 +61,13 @@ class LiveCall:
             await self._patch(status=v1.ToolStatus.COMPLETED)
         elif isinstance(error, Exception):
             self.fail(_reason(error))
-            self._fail(content=list(self._content))
+            self._fail(content=list(self._content), **self._denial())
         else:
-            self._fail(**self._last_changes)
+            self._fail(**self._last_changes, **self._denial())
+
+    def _denial(self) -> dict[str, Any]:
+        """Return the mark of a call that was not allowed: a client shows it as denied, also when the session is loaded again."""
+        return {"meta": {"antiphon": {"denied": True}}} if self._denied else {}
 
     def _fail(self, **changes: Any) -> None:
         with suppress(
@@ -119,6 +124,7 @@ class LiveCall:
             raw_input=self._call.raw_input,
         )
         permission = await self._turn.ask_permission(patch, options, timeout=timeout)
+        self._denied = not permission and permission.option is not None  # else the request was cancelled
         if permission:
             await self.start()
         else:

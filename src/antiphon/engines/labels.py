@@ -9,9 +9,11 @@ from msgspec import UNSET
 
 from antiphon import text as texts
 from antiphon.protocol import v1
+from antiphon.protocol.base import JsonObject
 from antiphon.text import exact, strip_ansi
 
 __all__ = [
+    "DENIED",
     "LONGEST_TITLE",
     "TITLE_LENGTH",
     "absolute_path",
@@ -88,6 +90,10 @@ def shown_path(path: str, cwd: str) -> str:
 def line_number(line: int | None) -> int | None:
     """Return the number of a line, if there can be one with this number."""
     return None if line is None or line > LAST_LINE else max(line, 1)
+
+
+DENIED: Final[JsonObject] = {"antiphon": {"denied": True}}
+"""In `_meta` of a failed call: it was not allowed. A client shows that, also when the session is loaded again."""
 
 
 def shown_text(text: str) -> v1.ContentItem:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from antiphon.protocol import v1
 from antiphon.transcript.entries import CallEntry
 from antiphon.transcript.presentation import antiphon_meta, shown_path
-from antiphon.tui.output.diff import HangingText, bounded, file_texts, indented
+from antiphon.tui.output.diff import LONGEST_SHOWN, HangingText, bounded, file_texts, indented
 from antiphon.tui.output.links import file_link
 from antiphon.tui.painter import clean, exact, one_line, output_lines
 from antiphon.tui.terminals import TerminalTail
@@ -85,10 +85,10 @@ def call_texts(
     mark, style = MARKS[v1.ToolStatus.FAILED if denied else status]
     if spinner is not None and status == v1.ToolStatus.IN_PROGRESS and not denied:
         mark = spinner
-    head = Text.assemble((mark, style), " ", no_wrap=True, overflow="ellipsis")
-    head.append_text(_title(call, cwd))
+    title = Text.assemble((mark, style), " ", no_wrap=True, overflow="ellipsis").append_text(_title(call, cwd))
+    head: Text | EndedLine = title
     if denied or status == v1.ToolStatus.FAILED:
-        head.append(f"  {'denied' if denied else failed}", "error")
+        head = EndedLine(title, Text(f"  {'denied' if denied else failed}", "error"))
     if denied:  # nothing happened, and the rest is for the model
         why = [Text(one_line(call.denied_because), "dim")] if call.denied_because else []
         return [head, *map(indented, why)]
@@ -100,6 +100,24 @@ def call_texts(
     for item in call.content:
         below += _item_texts(item, call, cwd, tail_of, whole=whole)
     return [head, *map(indented, below)]
+
+
+class EndedLine:
+    """A line whose end is shown however long its beginning is."""
+
+    def __init__(self, beginning: Text, end: Text) -> None:
+        self._beginning = beginning
+        self._end = end
+
+    @property
+    def plain(self) -> str:
+        """The text without its styles."""
+        return self._beginning.plain + self._end.plain
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        beginning = self._beginning.copy()
+        beginning.truncate(max(options.max_width - self._end.cell_len, 1), overflow="ellipsis")
+        yield Text.assemble(beginning, self._end, no_wrap=True, overflow="ellipsis")
 
 
 def _title(call: CallEntry, cwd: str) -> Text:
@@ -141,13 +159,18 @@ def _folded(
     text: str, most: int, *, tail: bool, whole: bool, lines_of: Callable[[str], list[str]]
 ) -> list[HangingText | Text]:
     """Return a text as lines, all or the first or last ones. Of a long one only what may be in sight is looked at."""
-    beyond = 0
-    if not whole and len(text) > LOOKED_AT:
+    if whole:
+        return [Text(line, "dim") for line in lines_of(text)]
+    beyond, is_cut = 0, len(text) > LOOKED_AT
+    if is_cut:
         begin, end = (len(text) - LOOKED_AT, len(text)) if tail else (0, LOOKED_AT)
         beyond = text.count("\n", 0, begin) if tail else text.count("\n", end)
+        is_cut = text[begin - 1] != "\n" if tail else text[end] != "\n"
         text = text[begin:end]
-    lines = [Text(line, "dim") for line in lines_of(text)]
-    return list(lines) if whole else bounded(lines, most, tail=tail, hint=UNFOLD, beyond=beyond)
+    lines = lines_of(text)
+    if is_cut and lines and tail:
+        lines[0] = f"…{lines[0][1 - LONGEST_SHOWN :]}"
+    return bounded([Text(line, "dim") for line in lines], most, tail=tail, hint=UNFOLD, beyond=beyond, is_cut=is_cut)
 
 
 def unfenced(text: str) -> str:

@@ -107,6 +107,10 @@ DRAW_INTERVAL: Final = 0.02
 BRANCH_INTERVAL: Final = 2.0
 """Seconds after which the branch is read again."""
 
+OURS_ABOVE: Final = 3
+THEIRS_ABOVE: Final = 4
+"""Commands of ours, and then of an agent with several engines, that stand first in the list: `/help`, `/mode`, `/model`, `/duet` …"""
+
 DRAW_LIMIT: Final = 1.0
 """Seconds that the window may take to draw its last state when the chat ends."""
 
@@ -120,6 +124,8 @@ STOPPED: Final = {
 
 class Chat:
     """One chat in one terminal, with one agent, in one session at a time."""
+
+    viewer: OutputViewer
 
     def __init__(
         self,
@@ -147,6 +153,7 @@ class Chat:
             lambda: self.opened.command if self.opened else [],
             self.modes,
             self.send_next,
+            lambda things: self.viewer.show(things),
         )
         self.actions = LineActions(self, None if history is None else history.parent / "pasted")
         completer = ChatCompleter(
@@ -220,6 +227,11 @@ class Chat:
     def busy(self) -> bool:
         """Whether a turn is running."""
         return self._since is not None
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a turn or a command runs."""
+        return self.busy or bool(self._tasks)
 
     @property
     def waiting(self) -> list[str]:
@@ -393,7 +405,7 @@ class Chat:
             self._cancelling = asyncio.create_task(self._turn.cancel())
             self._give_back()
         elif self.window.input.text and not self.busy:
-            self.window.input.reset()
+            self.window.line.reset()
         elif self._about_to_leave or self._cancelling is not None:
             self.leave()
         else:
@@ -421,14 +433,21 @@ class Chat:
         """Do something beside everything else."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._end_task)
+
+    def _end_task(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        self.window.refresh()  # the plain chat asks for the next line when nothing runs
 
     def _commands(self) -> list[tuple[str, str]]:
         ours = [(own.name, own.about) for own in commands.COMMANDS.values()]
-        theirs = self._session.commands if self._session is not None else None
-        return ours + [
-            (one_line(each.name), each.description) for each in theirs or () if each.name not in commands.COMMANDS
+        offered = self._session.commands if self._session is not None else None
+        theirs = [
+            (one_line(each.name), each.description) for each in offered or () if each.name not in commands.COMMANDS
         ]
+        # Where several engines answer, the first of the agent's commands choose between them, and have to be in sight.
+        above, first = (OURS_ABOVE, THEIRS_ABOVE) if self.screen.titles else (len(ours), 0)
+        return [*ours[:above], *theirs[:first], *ours[above:], *theirs[first:]]
 
     # Turns.
 
@@ -487,7 +506,6 @@ class Chat:
                 self.show_error(error)
             return
         else:
-            self.screen.catch_up(session.transcript)
             self.screen.end_turn()
         finally:
             self._turn = self._cancelling = None
@@ -506,13 +524,11 @@ class Chat:
         self._give_back(text)
 
     async def _follow(self, turn: "ClientTurn") -> v1.PromptResult:
-        """Show the updates of a turn. The end of a cancelled turn is read by `cancel`, and shown afterwards."""
+        """Show the updates of a turn, also those that come after it was cancelled."""
         last_drawn = time.monotonic()
         async for update in turn:
             self.screen.apply(update)
             self.window.refresh()
-            if self._cancelling is not None:
-                break
             if (now := time.monotonic()) - last_drawn > DRAW_INTERVAL:
                 await asyncio.sleep(0)
                 last_drawn = now

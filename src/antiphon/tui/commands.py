@@ -1,7 +1,7 @@
 """The commands of the chat itself. Any other `/word` goes to the agent, and `//word` always does."""
 
 import base64
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -60,6 +60,16 @@ KEYS: Final = (
     ("Ctrl-Z", "back to the shell, `fg` returns"),
 )
 
+
+PLAIN_KEYS: Final = (
+    ("Enter, `\\` Enter", "send; begin a new line"),
+    ("@file", "attach a file, by its path"),
+    ("!command, @!", "run it; hand on its output"),
+    ("/undo", "go back to an earlier prompt"),
+    ("/output", "the rest of an output"),
+    ("Ctrl-C, Ctrl-D", "cancel what runs; leave"),
+)
+"""What works where only lines are typed."""
 
 FIRST_KEYS: Final = 9
 """Keys that the first page of the help has."""
@@ -138,6 +148,7 @@ async def show_help(chat: "Chat", rest: str) -> None:
     """Show the most important of everything on one screen, or one subject: keys, commands, those of the agent, one command."""
     word = rest.strip().lstrip("/")
     theirs = list(chat.session.commands or ())
+    keys = KEYS if chat.window.has_keys else PLAIN_KEYS
     ours = [(f"/{own.name} {own.usage}".strip(), own.about) for own in COMMANDS.values()]
     hints = [
         (one_line(f"{'//' if each.name in COMMANDS else '/'}{each.name}{_hint(each)}"), one_line(each.description))
@@ -146,9 +157,10 @@ async def show_help(chat: "Chat", rest: str) -> None:
     match word:
         case "":
             names = [each.name for each in theirs]
-            chat.note(_overview(chat.agent.name, names, chat.screen.painter.width))
+            first = keys[:FIRST_KEYS]
+            chat.note(_overview(chat.agent.name, names, chat.screen.painter.width, first))
         case "keys":
-            chat.note([Text("Keys", "bold"), *(_row(*key) for key in KEYS)])
+            chat.note([Text("Keys", "bold"), *(_row(*key) for key in keys)])
         case "commands":
             chat.note([Text("Commands", "bold"), *(_row(*row) for row in ours)])
         case "agent":
@@ -161,9 +173,9 @@ async def show_help(chat: "Chat", rest: str) -> None:
             chat.note([_row(*row) for row in found])
 
 
-def _overview(agent: str, theirs: list[str], width: int) -> list[RenderableType]:
+def _overview(agent: str, theirs: list[str], width: int, keys: Sequence[tuple[str, str]]) -> list[RenderableType]:
     """Return the help on one screen, also of 24 lines and 50 columns."""
-    rows: list[RenderableType] = [Text("Keys", "bold"), *(_short_row(*key) for key in KEYS[:FIRST_KEYS]), Text()]
+    rows: list[RenderableType] = [Text("Keys", "bold"), *(_short_row(*key) for key in keys), Text()]
     rows += [Text("Commands", "bold"), Padding(Text("  ".join(f"/{name}" for name in COMMANDS), "key"), (0, 0, 0, 2))]
     if theirs:
         rows.append(Text(f"Commands of {one_line(agent)}", "bold"))
@@ -372,7 +384,8 @@ async def show_output(chat: "Chat", rest: str) -> None:
             Text.assemble(f"{place:>3}  ", output.title, no_wrap=True, overflow="ellipsis")
             for place, output in enumerate(outputs, 1)
         ]
-        hint = Text("/output NUMBER shows it whole, Ctrl-O the newest.", "dim")
+        newest = ", Ctrl-O the newest" if chat.window.has_keys else ""
+        hint = Text(f"/output NUMBER shows it whole{newest}.", "dim")
         chat.note([Text("Folded, the newest first", "bold"), *rows, hint] if rows else "Nothing is folded.")
     elif number.isascii() and number.isdigit() and 0 < int(number) <= len(outputs):
         chat.viewer.show(outputs[int(number) - 1].whole())

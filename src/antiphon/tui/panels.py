@@ -160,14 +160,19 @@ def key_lines(keys: Sequence[tuple[str, str]], width: int) -> list[Text]:
 
 
 def fit(
-    painter: Painter, above: Sequence[RenderableType], body: list[str], below: Sequence[RenderableType], height: int
+    painter: Painter,
+    above: Sequence[RenderableType],
+    body: list[str],
+    below: Sequence[RenderableType],
+    height: int,
+    beyond: int = 0,
 ) -> tuple[list[str], int]:
-    """Return a panel with its middle cut to fit, and the number of hidden lines."""
+    """Return a panel with its middle cut to fit, and the number of hidden lines; `beyond` are not in `body` at all."""
     top, bottom = painter.all(above), painter.all(below)
     rows_left = max(height - len(top) - len(bottom), SHORTEST)
     hidden = 0
-    if len(body) > rows_left:
-        hidden = len(body) - rows_left + 1
+    if len(body) + beyond > rows_left:
+        hidden = len(body) + beyond - rows_left + 1
         body = [
             *body[: rows_left - 1],
             *painter.paint(Text(f"  … {hidden} more {'line' if hidden == 1 else 'lines'}", "dim")),

@@ -17,7 +17,7 @@ from antiphon.policy.rules import FILE_KINDS
 from antiphon.protocol import v1
 from antiphon.transcript.presentation import antiphon_meta, shown_path
 from antiphon.tui.form_panel import FormPanel
-from antiphon.tui.output.diff import bounded, change_of, diff_texts
+from antiphon.tui.output.diff import change_of, diff_texts
 from antiphon.tui.painter import exact, one_line
 from antiphon.tui.panels import PagePanel, Panel
 from antiphon.tui.question.permission import (
@@ -33,8 +33,8 @@ from antiphon.tui.status import ChatModes
 
 __all__ = ["ChatQuestions", "PanelHost"]
 
-WRITTEN_LINES: Final = 400
-"""Lines of a file about to be written that are shown."""
+WRITTEN_LINES: Final = 20_000
+"""Lines of a file about to be written that can be viewed. More are no text that a person reads before an answer."""
 
 
 class PanelHost(Protocol):
@@ -57,12 +57,14 @@ class ChatQuestions:
         command: Callable[[], Sequence[str]],
         modes: ChatModes,
         send_next: Callable[[str], None],
+        view: Callable[[Sequence[RenderableType]], None],
     ) -> None:
         self._screen = screen
         self._host = host
         self._command = command
         self._modes = modes
         self._send_next = send_next  # after the turn
+        self._view = view
         self._reason: str | None = None  # typed already, for an agent that asks for it next
         self._pages: dict[str, str] = {}
         self.elicitation = Elicitation(self._form, self._page, self._completed)
@@ -70,7 +72,7 @@ class ChatQuestions:
     async def permission(self, question: Question) -> PermissionChoice:
         """Ask for permission."""
         subject = self._subject(question)
-        panel = PermissionPanel(subject, view=lambda things: self._screen.note(things, "view"))
+        panel = PermissionPanel(subject, view=self._view)
         try:
             await self._host().ask(panel)
         finally:
@@ -177,7 +179,9 @@ def _without_request(question: Question, cwd: str) -> tuple[str, tuple[Renderabl
         before = question.before
         change = change_of(before.text if before is not None and before.there else None, question.content)
         texts = diff_texts(change, path=action.paths[0] if action.paths else "", first=1)
-        return f"Write {names}  {change.counts}", tuple(bounded(texts, WRITTEN_LINES))
+        more = len(texts) - WRITTEN_LINES
+        rest = [Text(f"… {more} more lines", "dim")] if more > 0 else []
+        return f"Write {names}  {change.counts}", (*texts[:WRITTEN_LINES], *rest)
     body: list[RenderableType] = []
     if action.command is not None:
         body.append(Text(f"$ {exact(action.command)}", "bold"))
@@ -192,7 +196,7 @@ def _answered(subject: PermissionSubject, permit: PermissionAnswer) -> Renderabl
     mark, style = ("+", "done") if permit.allow else ("-", "error")
     words = "allowed" if permit.allow else "denied"
     if permit.all_edits:
-        return Text.assemble((mark, style), (" you allowed all edits of this session; Shift-Tab changes it", "dim"))
+        return Text.assemble((mark, style), (" you allowed all edits of this session; /mode changes it", "dim"))
     if permit.scope is None:
         because = f": {one_line(permit.reason)}" if permit.reason else f": {subject.title}"
         return Text.assemble((mark, style), (f" you {words} it{because}", "dim"))

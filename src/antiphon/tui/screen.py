@@ -168,26 +168,6 @@ class ChatScreen:
         self._settle(except_for=entry.key)
         return entry
 
-    def catch_up(self, transcript: Transcript) -> None:
-        """Show what only the transcript has: the end of a cancelled turn."""
-        ours = [entry for entry in self.transcript.entries if isinstance(entry, Message | Thought)]
-        theirs = [entry for entry in transcript.entries if isinstance(entry, Message | Thought)]
-        for number, entry in enumerate(theirs):
-            known = ours[number].text if number < len(ours) else ""
-            if (isinstance(entry, Thought) or entry.speaker == "agent") and len(entry.text) > len(known):
-                chunk = v1.AgentThoughtChunk if isinstance(entry, Thought) else v1.AgentMessageChunk
-                self.apply(chunk(v1.TextBlock(entry.text[len(known) :]), entry.message_id))
-        for call in transcript.entries:
-            mine = self.transcript.call(call.id) if isinstance(call, CallEntry) else None
-            if (
-                isinstance(call, CallEntry)
-                and mine is not None
-                and (mine.status, mine.content) != (call.status, call.content)
-            ):
-                self.apply(
-                    v1.ToolCallUpdate(call.id, status=call.status, content=call.content, raw_output=call.raw_output)
-                )
-
     def end_turn(self) -> None:
         """Make everything final at the end of a turn."""
         self._engine = None

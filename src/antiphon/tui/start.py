@@ -73,9 +73,9 @@ class ChatStart:
 
     def _show(self, engines: Sequence[ShownEngine]) -> None:
         chat = self._chat
-        mode = chat.modes.current
-        words = f"{mode.value} (Shift-Tab): {state.PERMISSION_MODES[mode]}" if mode is not None else ""
-        chat.screen.opening = [*welcome_texts(engines, words)]
+        mode, about = state.mode_and_meaning(chat.session, chat.gate)
+        key = "Shift-Tab" if chat.window.has_keys else "/mode"
+        chat.screen.opening = [*welcome_texts(engines, f"{mode} ({key}): {about}")]
         chat.window.refresh()
 
     def renew(self) -> list[ShownEngine]:

@@ -30,6 +30,7 @@ __all__ = [
     "Offered",
     "answering",
     "change_mode",
+    "mode_and_meaning",
     "mode_of",
     "model_of",
     "models_of",
@@ -125,6 +126,15 @@ async def change_mode(session: "ClientSession", gate: "PermissionGate", wanted: 
 def mode_of(session: "ClientSession") -> str | None:
     """Return the agent's current mode."""
     return next((id for id, current, _ in modes_of(session) if current), None)
+
+
+def mode_and_meaning(session: "ClientSession", gate: "PermissionGate") -> tuple[str, str]:
+    """Return the mode that the status line shows, and what it means: the policy's, or the agent's own under another name."""
+    theirs = next(((id, about) for id, current, about in modes_of(session) if current), None)
+    if theirs is not None and theirs[0] not in PERMISSION_NAMES:
+        return one_line(theirs[0]), theirs[1]
+    force = mode_in_force(session, gate.mode)
+    return force.value, PERMISSION_MODES[force]
 
 
 def model_of(session: "ClientSession") -> str | None:

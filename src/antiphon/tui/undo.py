@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -285,10 +286,13 @@ class ChatUndo:
             self._chat.note(f"Undo will not bring files back: {why}.")
 
     async def _save(self, points: Sequence[UndoPoint]) -> None:
+        """Store prompts. A label stands for pasted text in this chat alone, so the text itself is stored."""
         if self._store is None:
             return
+        unfolded = self._chat.window.line.unfolded
+        whole = [msgspec.structs.replace(point, prompt=unfolded(point.prompt)) for point in points]
         try:
-            await asyncio.to_thread(self._store.add_points, points)
+            await asyncio.to_thread(self._store.add_points, whole)
         except (OSError, UnicodeError) as error:
             _log.info("the prompts for undo are not stored: %s", error)
 
@@ -309,10 +313,15 @@ class ChatUndo:
             await self._go_back(len(self._points) - number)
 
     async def changes(self) -> list[SessionChange] | None:
-        """Return what the turns of this session changed in files; None: that is not known."""
+        """Return what the turns of this session changed in files, as far back as snapshots are kept; None: that is not known."""
         if self._store is None or not self._points:
             return None
-        plans, why = await self._plans(0)
+        await self._settled()
+        kept = {0, *await asyncio.to_thread(self._store.numbers)}
+        first = next((place for place, point in enumerate(self._points) if point.before in kept), 0)
+        if first:
+            self._chat.note(f"From “{_short(self._points[first].prompt)}” on: earlier snapshots are not kept any more.")
+        plans, why = await self._plans(first)
         return None if why else await session_changes(self._store, plans)
 
     async def _chosen(self, word: str) -> int | None:

@@ -78,6 +78,10 @@ class WindowOwner(Protocol):
         """Whether a turn is running."""
 
     @property
+    def is_working(self) -> bool:
+        """Whether a turn or a command runs."""
+
+    @property
     def waiting(self) -> "list[str]":
         """Prompts that are queued."""
 
@@ -129,6 +133,9 @@ def _once_a_frame(lay_out: Lines) -> Lines:
 
 class ChatWindow:
     """The window of one chat. `run` it, `ask` in it, `refresh` it when something changed."""
+
+    has_keys = True
+    """Whether single keys do something, such as Shift-Tab."""
 
     def __init__(
         self, screen: ChatScreen, owner: WindowOwner, completer: Completer, history: Path | None, *, keys: str = "emacs"

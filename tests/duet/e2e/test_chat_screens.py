@@ -48,6 +48,8 @@ def test_who_answers_is_named_a_question_is_small_and_a_reason_reaches_the_model
         shown = terminal.wait("   /help")
         assert "● Claude Code\n" in shown and "● Codex\n" in shown and "**" not in shown
         assert "Claude Code" in shown.split("\n")[-1] and " + Codex" in shown.split("\n")[-1]
+        shown = terminal.ask("/", "keys and commands")  # who answers is in sight, and not behind all other commands
+        assert "  /claude " in shown and "  /duet " in shown and "  /review " in shown
 
 
 def test_an_engine_that_is_signed_in_answers_instead_of_one_that_is_not(at: Place) -> None:

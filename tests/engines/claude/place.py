@@ -55,7 +55,7 @@ class Place(AnyPlace):
         file.write_text(f"---\ndescription: {description}\n---\n{prompt}\n", encoding="utf-8")
 
     def trust(self) -> None:
-        """The user has said that the folder can be trusted: before that, older versions go by no rules of a project."""
+        """The user has confirmed that the folder can be trusted: before that, older versions go by no rules of a project."""
         trusted = {"projects": {str(self.folder): {"hasTrustDialogAccepted": True}}}
         (self.home / ".claude.json").write_text(json.dumps(trusted), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""A prompt ends when all that was said in it is answered, and no trouble is hidden by what came after it."""
+"""A prompt ends when all that was sent in it is answered, and no trouble is hidden by what came after it."""
 
 import asyncio
 from typing import cast

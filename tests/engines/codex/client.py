@@ -20,7 +20,7 @@ class BareServer:
         self._process = process
         self._number = 0
         self.received: list[Json] = []
-        """All that it said by itself."""
+        """All that it sent by itself."""
 
     def send(self, **line: Any) -> None:
         """One line to it."""

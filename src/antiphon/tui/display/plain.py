@@ -19,6 +19,7 @@ from prompt_toolkit.data_structures import Size
 
 from antiphon.protocol import v1
 from antiphon.text import strip_ansi
+from antiphon.tui.blocks import UNFOLD
 from antiphon.tui.display.inline import HeldOutput
 from antiphon.tui.output.links import without_links
 from antiphon.tui.painter import one_line
@@ -57,6 +58,8 @@ MARKS: Final = {
 def plain_line(line: str) -> str:
     """Return a line of the chat as a screen reader can read it."""
     text = strip_ansi(without_links(line)).rstrip()
+    if text.endswith(UNFOLD):  # there are no keys
+        text = text.removesuffix(UNFOLD) + " · /output"
     inner = text.lstrip()
     for mark, word in MARKS.items():
         if inner.startswith(mark):
@@ -76,6 +79,7 @@ def key_of(text: str, panel: "KeyPanel[object]") -> str | None:
 class PlainWindow(ChatWindow):
     """The chat by lines. It prints what is final, and reads whole lines from the terminal."""
 
+    has_keys = False
     _is_open = False
     _is_prompted = False
     _held = False
@@ -114,7 +118,7 @@ class PlainWindow(ChatWindow):
         """Print what became final, and the prompt if the user may type."""
         if self._is_open and not self._held:
             self._print()
-            busy = self.owner.busy or self.owner.waiting or self.screen.opening or self.panel is not None
+            busy = self.owner.is_working or self.owner.waiting or self.screen.opening or self.panel is not None
             if not busy and not self._is_prompted:
                 self._is_prompted = True
                 self._out(WAITING)

@@ -2,6 +2,7 @@
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer
+from prompt_toolkit.document import Document
 
 from antiphon.tui.line.pastes import Pastes
 
@@ -19,9 +20,10 @@ class InputLine:
         """Labels that stand for images."""
         self.can_pick = True
         """Whether rows can be shown to pick from."""
-        self.picking = False
-        """Whether the line is a picker: Enter takes the first or chosen row."""
+        self._picked_for = ""
+        """The beginning of the line while it is a picker."""
         self._completer = completer
+        buffer.on_text_changed += lambda _: self._check_picking()
 
     def complete(self) -> None:
         """Find completions without waiting for a thread: a Tab that is typed fast counts as well as a slow one."""
@@ -30,6 +32,21 @@ class InputLine:
         if found:
             # start_completion does the same, but not while another one is under way.
             self.buffer._set_completions(found)
+
+    @property
+    def picking(self) -> bool:
+        """Whether the line is a picker: Enter takes the first or chosen row."""
+        return bool(self._picked_for)
+
+    def reset(self) -> None:
+        """Empty the line, which is no picker any more."""
+        self._picked_for = ""
+        self.buffer.reset()
+
+    def _check_picking(self) -> None:
+        """Make the line an ordinary one again if its beginning was erased."""
+        if self._picked_for and not self.buffer.text.startswith(self._picked_for):
+            self._picked_for = ""
 
     @property
     def has_menu(self) -> bool:
@@ -64,22 +81,29 @@ class InputLine:
             return False
         self.put(beginning)
         self.complete()
-        self.picking = self.buffer.complete_state is not None
-        if not self.picking:
+        if self.buffer.complete_state is None:
             self.buffer.reset()
-        return self.picking
+            return False
+        self._picked_for = beginning
+        return True
 
     def picked(self) -> str | None:
         """Return the line with the chosen row, or the first one; None if no row fits."""
         state = self.buffer.complete_state
-        if state is None or not state.completions:
-            self.complete()
-            state = self.buffer.complete_state
-        if state is not None and state.current_completion is None:
-            self.buffer.apply_completion(state.completions[0])
-        elif state is None and self.buffer.text.endswith(" "):
-            return None
+        if not self._is_whole:
+            if state is None or not state.completions:
+                self.complete()
+                state = self.buffer.complete_state
+            if state is not None and state.current_completion is None:
+                self.buffer.apply_completion(state.completions[0])
+            elif state is None and self.buffer.text.endswith(" "):
+                return None
         text = self.buffer.text
-        self.picking = False
-        self.buffer.reset()
+        self.reset()
         return text
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether one of the rows was typed whole. It is no completion any more, but others may have it in their description."""
+        rows = self._completer.get_completions(Document(self._picked_for), CompleteEvent(completion_requested=True))
+        return self.buffer.text.removeprefix(self._picked_for) in {row.text for row in rows}

@@ -25,8 +25,7 @@ def bind_line_keys(keys: KeyBindings, window: "ChatWindow") -> None:
 
     @keys.add("escape", filter=typing & picking, eager=True)
     def _(event: KeyPressEvent) -> None:
-        window.input.reset()
-        window.line.picking = False
+        window.line.reset()
 
     @keys.add(Keys.BracketedPaste, filter=typing)
     def _(event: KeyPressEvent) -> None:

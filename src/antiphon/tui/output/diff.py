@@ -25,6 +25,7 @@ from antiphon.tui.output.links import file_link
 from antiphon.tui.painter import exact
 
 __all__ = [
+    "LONGEST_SHOWN",
     "DiffLines",
     "DiffRow",
     "HangingText",
@@ -59,6 +60,9 @@ MOST_READ: Final = 1 << 20
 
 LONGEST: Final = 500
 """Characters of a line in which words are compared."""
+
+LONGEST_SHOWN: Final = 240
+"""Characters of a line where only a part of all lines is shown: three rows of an ordinary terminal. A file may be one line of a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,14 +287,36 @@ def bounded(
     tail: bool = False,
     hint: str = "",
     beyond: int = 0,
+    is_cut: bool = False,
 ) -> list[HangingText | Text]:
-    """Return the first lines (or the last ones), and a line with the number of the others; `beyond` are not in `texts` at all."""
-    if most is None or len(texts) + beyond <= most:
+    """Return the first lines (or the last ones), and a line with the number of the others.
+
+    `beyond` lines are not in `texts` at all. Of a long line the beginning is shown; `is_cut`: one of them was cut before.
+    """
+    if most is None:
         return list(texts)
-    kept = max(most - 1, 1)
-    left = len(texts) + beyond - kept
-    more = Text(f"… {left} more {'line' if left == 1 else 'lines'}{hint}", "dim")
-    return [more, *texts[-kept:]] if tail else [*texts[:kept], more]
+    left = len(texts) + beyond - max(most - 1, 1) if len(texts) + beyond > most else 0
+    kept = texts if not left else texts[-max(most - 1, 1) :] if tail else texts[: max(most - 1, 1)]
+    shown = [_shortened(text) for text in kept]
+    if left:
+        words = f"… {left} more {'line' if left == 1 else 'lines'}"
+    elif is_cut or any(short is not text for short, text in zip(shown, kept, strict=True)):
+        words = "… long lines are cut"
+    else:
+        return shown
+    more = Text(f"{words}{hint}", "dim")
+    return [more, *shown] if tail else [*shown, more]
+
+
+def _shortened(text: HangingText | Text) -> HangingText | Text:
+    """Return the beginning of a long line, else the line itself."""
+    if isinstance(text, HangingText):
+        return text if len(text.text) <= LONGEST_SHOWN else HangingText(text.front, _beginning(text.text))
+    return text if len(text) <= LONGEST_SHOWN else _beginning(text)
+
+
+def _beginning(text: Text) -> Text:
+    return text[: LONGEST_SHOWN - 1].append("…")
 
 
 @lru_cache(maxsize=REMEMBERED)

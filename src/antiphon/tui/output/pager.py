@@ -13,10 +13,12 @@ __all__ = ["page_of", "pager_command", "run_pager"]
 
 
 def pager_command(environment: Mapping[str, str]) -> list[str] | None:
-    """Return the command of the pager: `$PAGER`, else less, else more; None if there is none."""
+    """Return the command of the pager: `$PAGER`, else less, else more; None if there is none, or `PAGER=cat` wants none."""
     path = environment.get("PATH")
     wanted = environment.get("PAGER", "").strip()
-    if wanted and wanted != "cat":
+    if wanted == "cat":
+        return None
+    if wanted:
         try:
             words = shlex.split(wanted)
         except ValueError:

@@ -45,6 +45,11 @@ class FoldedOutput:
     whole: Callable[[], list[RenderableType]]
 
 
+def _plain(things: Sequence[RenderableType]) -> list[str]:
+    """Return texts without their styles."""
+    return [str(getattr(thing, "plain", "")) for thing in things]
+
+
 def _whole_text(text: str) -> list[RenderableType]:
     return [Text(clean(line)) for line in text.strip("\n").split("\n")]
 
@@ -77,7 +82,7 @@ class OutputViewer:
 
     def _folded_call(self, call: CallEntry) -> Iterator[FoldedOutput]:
         shown, whole = (self._screen.call_texts(call, whole=each) for each in (False, True))
-        if len(whole) > len(shown):
+        if _plain(whole) != _plain(shown):
             yield FoldedOutput(call.key, one_line(call.label), lambda: self._screen.call_texts(call, whole=True))
 
     def next(self) -> FoldedOutput | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -18,7 +19,7 @@ from antiphon.transcript.presentation import antiphon_meta, shown_path
 from antiphon.tui.blocks import command_of, unfenced
 from antiphon.tui.output.diff import HangingText, change_of, file_texts, indented
 from antiphon.tui.painter import Painter, clean, exact, one_line
-from antiphon.tui.panels import PAUSE, SEPARATOR, KeyPanel, Leaving, fit, key_lines
+from antiphon.tui.panels import PAUSE, SEPARATOR, SHORTEST, KeyPanel, Leaving, fit, key_lines
 
 __all__ = ["ASKS_WHY", "PermissionAnswer", "PermissionPanel", "PermissionSubject", "Scope", "subject_of"]
 
@@ -48,6 +49,12 @@ LONGEST_RULE: Final = 40
 
 SHORTEST_RULE: Final = 16
 """Characters of a rule for which there is to be a place in one row of keys."""
+
+TITLE_ROWS: Final = 2
+"""Rows of a title. A longer one is cut, and stands whole in the content."""
+
+ASKING: Final = "Allow?  "
+"""Stands before the title."""
 
 _Kind = v1.PermissionOptionKind
 
@@ -166,7 +173,9 @@ class PermissionPanel(KeyPanel[PermissionAnswer]):
         super().__init__(PermissionAnswer(allow=False))
         self.subject = subject
         self._view = view
-        self._hidden = 0
+        self._hidden = False  # whether something is not shown whole
+        self._painted: tuple[object, list[str], int] = (None, [], 0)
+        """The rows of the content that were painted, what for, and of how many things they are."""
         self._step: _Step = "ask"
         self._allow = True  # what is about to be remembered, once the scope is known
         self._rules = subject.always
@@ -182,37 +191,69 @@ class PermissionPanel(KeyPanel[PermissionAnswer]):
 
     def lines(self, painter: Painter, height: int) -> list[str]:
         """Return title, content and keys."""
-        above: list[RenderableType] = [Text.assemble(("Allow?  ", "question"), (self.subject.title, "bold"))]
-        body: list[RenderableType] = []
+        width, is_cut = painter.width, False
         if self._step in ("scope", "rule"):
-            above = [Text(f"Always {'allow' if self._allow else 'deny'}", "question")]
-            body += [Text(exact(rule), "bold") for rule in self._rules]
+            above: list[RenderableType] = [Text(f"Always {'allow' if self._allow else 'deny'}", "question")]
+            body: list[RenderableType] = [Text(exact(rule), "bold") for rule in self._rules]
         else:
-            body += self.subject.body
-            if self.subject.why:
-                body.append(Text(f"Asked because: {one_line(self.subject.why)}", "dim"))
+            title, is_cut = self._title(width)
+            above, body = [title], [*self._whole_title(width), *self.subject.body, *self._why()]
         if self._wrong:
             above.append(Text(f"✗ {self._wrong}", "error"))
-        shown = painter.all(map(_indented, body))
-        lines, hidden = fit(painter, above, shown, self._below(painter.width), height)
-        if self._step == "ask" and bool(hidden) is not bool(self._hidden):
-            self._hidden = hidden  # there is one key more, or one less
-            lines, _ = fit(painter, above, shown, self._below(painter.width), height)
+        shown, beyond = self._rows_of(painter, body, height)
+        below = self._below(width)
+        if (self._numbered or self._yes) and len(painter.all([*above, *below])) + SHORTEST > height:
+            below, is_cut = self._below(width, in_rows=True), True
+        lines, hidden = fit(painter, above, shown, below, height, beyond)
+        if self._step == "ask" and (is_cut or hidden > 0) is not self._hidden:
+            self._hidden = is_cut or hidden > 0  # there is one key more, or one less
+            return self.lines(painter, height)
         return lines
 
-    def body(self) -> list[RenderableType]:
-        """Return the whole content."""
-        return [_indented(thing) for thing in self.subject.body]
+    def _title(self, width: int) -> tuple[Text, bool]:
+        """Return the title in few rows, and whether it was cut."""
+        title = self.subject.title
+        is_cut = len(ASKING) + cell_len(title) > TITLE_ROWS * width
+        if is_cut:
+            title = f"{title[: width - len(ASKING) - 1]}…"
+        return Text.assemble((ASKING, "question"), (title, "bold")), is_cut
 
-    def _below(self, width: int) -> list[RenderableType]:
-        numbers = [
-            Text.assemble((str(number), "key"), f" {one_line(option.name)}")
-            for number, option in enumerate(self._numbered, 1)
-        ]
+    def _why(self) -> list[RenderableType]:
+        return [Text(f"Asked because: {one_line(self.subject.why)}", "dim")] if self.subject.why else []
+
+    def _whole_title(self, width: int) -> list[RenderableType]:
+        return [Text(self.subject.title, "bold")] if self._title(width)[1] else []
+
+    def _rows_of(self, painter: Painter, body: Sequence[RenderableType], height: int) -> tuple[list[str], int]:
+        """Return the first rows of the content, and how many lines there are besides. What is not in sight is not painted."""
+        key = (painter, painter.width, self._step, self._rules)
+        what_for, rows, done = self._painted
+        if what_for != key:
+            rows, done = [], 0
+        while len(rows) <= height and done < len(body):
+            rows += painter.paint(_indented(body[done]))
+            done += 1
+        self._painted = (key, rows, done)
+        return rows, len(body) - done
+
+    def body(self) -> list[RenderableType]:
+        """Return the whole content, with all that is cut where there is not much of a place."""
+        options = [f"{number} {one_line(option.name)}" for number, option in enumerate(self._numbered, 1)]
+        content = map(_indented, [*self.subject.body, *self._why()])
+        return [Text(self.subject.title, "bold"), *content, *map(Text, options)]
+
+    def _below(self, width: int, *, in_rows: bool = False) -> list[RenderableType]:
+        numbers = [(str(number), one_line(option.name)) for number, option in enumerate(self._numbered, 1)]
         if self._yes:
-            numbers.insert(0, Text.assemble(("y", "key"), f" {self._yes}"))
+            numbers.insert(0, ("y", self._yes))
+        if in_rows:
+            most = max(width // 2 - 6, 12)
+            short = [(key, name if len(name) <= most else f"{name[: most - 1]}…") for key, name in numbers]
+            options: list[RenderableType] = [*key_lines(short, width)]
+        else:
+            options = [Text.assemble((key, "key"), f" {name}") for key, name in numbers]
         return [
-            *(numbers if self._step == "ask" else []),
+            *(options if self._step == "ask" else []),
             *key_lines([key for key in self.keys(width) if key[1]], width),
         ]
 

@@ -33,7 +33,7 @@ async def one_turn(at: Place, text: str = "remember the river") -> str:
 
 
 def lengthen(at: Place, id: str) -> None:
-    """Say what was said in a session again and again."""
+    """Send what was sent in a session again and again."""
     [file] = at.projects.rglob(f"{id}.jsonl")
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     texts = [line for line in lines if line.get("type") in ("user", "assistant")]

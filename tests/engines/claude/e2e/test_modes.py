@@ -18,7 +18,7 @@ def values(option: v1.SelectConfig) -> list[str]:
 
 
 async def offered(client: Client) -> set[str]:
-    """The modes, once the program has said what it has."""
+    """The modes, once the program has reported those that it has."""
     await client.open()
     await client.until(lambda: client.session.commands)
     assert client.session.modes is not None

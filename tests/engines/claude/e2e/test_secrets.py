@@ -79,7 +79,7 @@ def is_played_by(at: Place, script: str, **pipes: Path) -> None:
 
 
 class BlockedCli:
-    """A program that waits at the pipe: it has been sent all, and has said nothing yet."""
+    """A program that waits at the pipe: it has been sent all, and has sent nothing yet."""
 
     def __init__(self, at: Place) -> None:
         self.report, self._door = at.pipe("told"), at.pipe("door")

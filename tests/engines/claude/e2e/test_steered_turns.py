@@ -22,8 +22,8 @@ async def add(client: Client, text: str) -> Any:
     return await client.agent.connection.request(STEER, params)
 
 
-def story(client: Client) -> str:
-    """What was said, with a mark where a prompt was answered."""
+def shown_text(client: Client) -> str:
+    """What was sent, with a mark where a prompt was answered."""
     shown = ""
     for frame in client.frames:
         update = frame.get("params", {}).get("update", {})
@@ -51,7 +51,7 @@ async def test_what_is_added_is_answered_before_the_prompt_ends(at: Place) -> No
         await client.until(lambda: any("and now?" in str(each) for each in client.sent))
         second.open()
         assert (await turn).stop_reason is (await later).stop_reason is v1.StopReason.END_TURN
-    assert story(client) == "The river is sung. The sea too. |echo: and now?|"
+    assert shown_text(client) == "The river is sung. The sea too. |echo: and now?|"
     assert at.model.last.texts == ["sing of the river", "and of the sea", "and now?"]
 
 
@@ -67,7 +67,7 @@ async def test_what_is_added_reaches_the_model_between_two_steps(at: Place) -> N
         await add(client, "and of the sea")
         gate.open()
         assert (await turn).stop_reason is v1.StopReason.END_TURN
-        assert story(client) == "I look. Both are sung.|"
+        assert shown_text(client) == "I look. Both are sung.|"
     looked, knew = at.model.asked
     assert "water" in knew.result_texts[0] and "and of the sea" in knew.everything
     assert "and of the sea" not in looked.everything
@@ -88,7 +88,7 @@ async def test_a_cancel_ends_the_turn_and_what_was_added_to_it(at: Place) -> Non
         await gate.is_left()
         assert (await client.say("go on")).text == "echo: go on"
         assert await at.runs(1) == before
-    assert story(client) == "la la |echo: go on|"
+    assert shown_text(client) == "la la |echo: go on|"
     assert [asked.prompt for asked in at.model.asked] == ["sing of the river", "go on"]
     assert "and of the sea" not in at.model.last.everything
 
@@ -123,7 +123,7 @@ async def test_an_older_program_takes_nothing_and_the_next_prompt_gets_its_own_a
         gate.open()
         assert (await turn).stop_reason is v1.StopReason.END_TURN
         await client.say("and now?")
-    assert story(client) == "The river is sung. |echo: and now?|"
+    assert shown_text(client) == "The river is sung. |echo: and now?|"
     assert "and of the sea" not in at.model.last.everything
 
 

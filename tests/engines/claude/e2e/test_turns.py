@@ -56,7 +56,7 @@ async def test_a_sub_agents_work_is_shown_within_its_call(at: Place) -> None:
     at.model.answers(Text("They came back."))
     async with connected(at) as client:
         reply = await client.say("delegate")
-    assert reply.text == "I send somebody. They came back."  # and nothing of what the sub-agent said
+    assert reply.text == "I send somebody. They came back."  # and nothing of what the sub-agent sent
     parent, read = reply.call("Agent"), reply.call("Read")
     assert parent["status"] == "completed" and read["status"] == "completed"
     shown = json.dumps(parent["content"])

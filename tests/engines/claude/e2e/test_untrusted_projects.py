@@ -49,7 +49,7 @@ async def test_a_project_runs_nothing_until_it_is_trusted(at: Place, tmp_path: P
             assert "settings.json" in (await client.say("/trust")).text
             await client.say("again")
             assert "mcp" in ran(marks)
-            assert "sing" in str(strangers_model.asked[-1].messages)  # what was said before is known
+            assert "sing" in str(strangers_model.asked[-1].messages)  # what was sent before is known
 
             # Changed, it does not.
             shutil.rmtree(marks)

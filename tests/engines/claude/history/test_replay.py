@@ -1,4 +1,4 @@
-"""A kept session is replayed as it was said: the same lines that the CLI would have sent."""
+"""A kept session is replayed as it was sent: the same lines that the CLI would have sent."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> SessionFile:
 
 
 def replayed_lines(session: SessionFile) -> list[str]:
-    """Each line in a few words, indented by the call of the sub-agent that said it."""
+    """Each line in a few words, indented by the call of the sub-agent that sent it."""
     return [words for line in wire_lines(session.path) for words in _words(line)]
 
 

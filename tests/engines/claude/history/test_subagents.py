@@ -1,4 +1,4 @@
-"""What sub-agents said and did stands in files of their own, and is sent under the calls that started them."""
+"""What sub-agents sent and did stands in files of their own, and is sent under the calls that started them."""
 
 from pathlib import Path
 

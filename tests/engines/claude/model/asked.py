@@ -45,7 +45,7 @@ class Asked:
 
     @property
     def effort(self) -> str | None:
-        """How hard it is to think, if that was said."""
+        """How hard it is to think, if that was given."""
         effort = (self.body.get("output_config") or {}).get("effort")
         return None if effort is None else str(effort)
 
@@ -65,13 +65,13 @@ class Asked:
 
     @cached_property
     def texts(self) -> list[str]:
-        """What the user said in the whole session, without what the program put there."""
+        """What the user wrote in the whole session, without what the program put there."""
         texts = [str(block["text"]) for turn in self.turns for block in turn if block.get("type") == "text"]
         return [text for text in texts if _is_from_user(text)]
 
     @property
     def prompt(self) -> str:
-        """What the user said last."""
+        """What the user wrote last."""
         return self.texts[-1] if self.texts else ""
 
     @property

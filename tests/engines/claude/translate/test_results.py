@@ -102,6 +102,7 @@ REFUSED = (
 def test_a_failure_has_a_reason_in_words_for_the_user(name: str, text: str, shown: str) -> None:
     result = call_result(name, text, "Error: something else", error=True)
     assert result.failed and texts(result) == [f"```\n{shown}\n```"]
+    assert result.denied is shown.startswith("Not run")
     assert result.raw_output == {"error": "Error: something else"}
 
 

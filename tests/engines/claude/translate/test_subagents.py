@@ -164,7 +164,7 @@ SPACES = st.sampled_from(["", "\n", "\n\n", " "])
 def test_a_report_is_shown_once_and_without_what_the_cli_puts_around_it(
     frame: str, space: str, apart: bool, background: bool, name: str
 ) -> None:
-    """In one block or in two, at once or as the end of a task, with other white space than what was said."""
+    """In one block or in two, at once or as the end of a task, with other white space than what was sent."""
     report = f"I looked.{space or ' '}All is well."
     texts = [frame, report] if apart and frame else [f"{frame}{report}"]
     done = {"status": "completed", "content": [{"type": "text", "text": each} for each in texts]}

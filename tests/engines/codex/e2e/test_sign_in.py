@@ -1,4 +1,4 @@
-"""Signing in: what is offered, what is said to who is not, and what an API key and a logout do."""
+"""Signing in: what is offered, what is sent to a user who is not signed in, and what an API key and a logout do."""
 
 import pytest
 

@@ -44,7 +44,7 @@ async def test_a_project_runs_nothing_until_it_is_trusted(at: Place, tmp_path: P
             assert ".codex/config.toml" in (await client.say("/trust")).text
             await client.say("again")
             assert "mcp" in ran(marks) and strangers_model.asked == []
-            assert "sing" in str(at.model.asked[-1].body)  # what was said before is known
+            assert "sing" in str(at.model.asked[-1].body)  # what was sent before is known
 
             other = f'[mcp_servers.other]\ncommand = "sh"\nargs = ["-c", "touch {marks}/other"]\n'
             (at.folder / ".codex" / "config.toml").write_text(other, encoding="utf-8")

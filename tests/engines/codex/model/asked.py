@@ -1,4 +1,4 @@
-"""One request as the model sees it: what it is to answer with, and what was said so far."""
+"""One request as the model sees it: what it is to answer with, and what was sent so far."""
 
 import json
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ class Asked:
 
     @property
     def effort(self) -> str | None:
-        """How hard it is to think, if that was said."""
+        """How hard it is to think, if that was given."""
         return (self.body.get("reasoning") or {}).get("effort")
 
     @property
     def summary(self) -> str | None:
-        """How much of its thinking it is to send, if that was said."""
+        """How much of its thinking it is to send, if that was given."""
         return (self.body.get("reasoning") or {}).get("summary")
 
     @property
@@ -50,14 +50,14 @@ class Asked:
 
     @cached_property
     def texts(self) -> list[str]:
-        """What the user said in the whole session, without what the program put there."""
+        """What the user wrote in the whole session, without what the program put there."""
         messages = [block for item in self.items if item.get("role") == "user" for block in item.get("content") or ()]
         texts = [str(block.get("text", "")) for block in messages]
         return [text for text in texts if text.strip() and not text.lstrip().startswith(INJECTED)]
 
     @property
     def prompt(self) -> str:
-        """What the user said last."""
+        """What the user wrote last."""
         return self.texts[-1] if self.texts else ""
 
     @property
@@ -83,7 +83,7 @@ class Asked:
         return [str(block["image_url"]) for block in texts if block.get("type") == "input_image"]
 
     @property
-    def said_by_program(self) -> str:
+    def sent_by_program(self) -> str:
         """All that the program sent the model by itself."""
         sent = [item for item in self.items if item.get("role") in ("developer", "user")]
         return json.dumps([self.body.get("instructions"), sent], ensure_ascii=False)

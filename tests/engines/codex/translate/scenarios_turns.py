@@ -1,4 +1,4 @@
-"""Scenarios about what is said, how turns end, and what goes wrong."""
+"""Scenarios about what is sent, how turns end, and what goes wrong."""
 
 from typing import Any
 
@@ -99,7 +99,7 @@ failing("proto-errors", "", None, "end u1 error api -32603 Codex ended the turn 
 @scenario("overrides", *DONE)
 @scenario("text", *DONE)
 def _(thread: TranslatedThread) -> None:
-    """What the user sent is not said back."""
+    """What the user sent is not sent back."""
     thread.begin()
     done(thread)
 
@@ -148,7 +148,7 @@ def _(thread: TranslatedThread) -> None:
 
 @scenario("steer", "say m 'one'", "say n 'two'", "end u1 end_turn")
 def _(thread: TranslatedThread) -> None:
-    """What is said into a running turn is part of it."""
+    """What is sent into a running turn is part of it."""
     thread.begin()
     thread.says("m", "one")
     thread.completed("userMessage", "more", content=[{"type": "text", "text": "and?"}])

@@ -49,6 +49,19 @@ def test_a_new_file_has_no_old_text_unless_it_overwrites_one() -> None:
     assert [old for _, old, _ in diffs(thread)] == ["old\n", None, None]
 
 
+@pytest.mark.parametrize("status", ["declined", "failed"])
+def test_what_was_declined_is_marked_as_denied(status: str) -> None:
+    thread = TranslatedThread()
+    thread.changes("f", [add("a", "hello\n")])
+    thread.changes("f", [add("a", "hello\n")], status)
+    thread.command("c", "make")
+    thread.command("c", "make", status)
+    ends = [each for each in thread.events if isinstance(each, v1.ToolCallUpdate)]
+    assert [each.status for each in ends] == ["failed", "failed"]
+    marked = [each.meta == {"antiphon": {"denied": True}} for each in ends]
+    assert marked == [status == "declined"] * 2
+
+
 def test_a_deleted_file_has_no_new_text() -> None:
     thread = TranslatedThread()
     thread.changes("f", [{"path": "a", "kind": {"type": "delete"}, "diff": OLD}])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from antiphon.engines.bounded import Recent
 from antiphon.engines.claude.translate.descriptions import describe, early_title
 from antiphon.engines.claude.translate.events import Mirror
+from antiphon.engines.labels import DENIED
 from antiphon.engines.tool_calls import OpenCall, ToolCallChange, ToolCalls
 from antiphon.protocol import v1
 from antiphon.protocol.base import UNSET, JsonObject
@@ -160,7 +161,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
     ) -> "Iterator[ClaudeEvent]":
         """Report the result of a call. `content` replaces what the result itself shows."""
         status = self.end(call.id, _outcome(result.failed))
-        meta = self._meta(call)
+        meta = {**self._meta(call), **(DENIED if result.denied else {})}
         parts: list[v1.ToolContent] | UnsetType = result.content if content is None else content
         if call.name in SHELLS and result.output is not None and (self._terminals or self._mirror):
             if self._terminals:
@@ -192,7 +193,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
             content=result.content,
             locations=result.locations,
             raw_output=result.raw_output,
-            meta=_parent(parent) if parent else None,
+            meta={**(_parent(parent) if parent else {}), **(DENIED if result.denied else {})} or None,
         )
 
     def finish_task(self, call: ClaudeCall, failed: bool, content: "list[v1.ToolContent]") -> v1.ToolCallUpdate:

@@ -50,6 +50,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     locations: list[v1.ToolLocation] = msgspec.field(default_factory=list)
     raw_output: object = None
     failed: bool = False
+    denied: bool = False
+    """Whether it failed because it was not allowed."""
     output: str | None = None
     exit_code: int | None = None
 
@@ -63,6 +65,18 @@ _EDITS: Final = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 
 def result_of(name: str, tool_input: object, block: ToolResultBlock, structured: object, cwd: str) -> CallResult:
     """How the call ended, and what there is to see."""
+    result = _result_of(name, tool_input, block, structured, cwd)
+    denied = result.failed and _is_denial(text_in(block.content))
+    return msgspec.structs.replace(result, denied=True) if denied else result
+
+
+def _is_denial(value: str) -> bool:
+    """Whether the model got the message that a call was not allowed: by the CLI, or in our words."""
+    value = _ERROR.sub("", _TAGS.sub("", value).strip())
+    return value.startswith(_DENIALS) and "stopped while running" not in value
+
+
+def _result_of(name: str, tool_input: object, block: ToolResultBlock, structured: object, cwd: str) -> CallResult:
     failed = block.is_error is True
     raw = as_object(lean(block.content if structured is None else structured), "error" if failed else "output")
     if name in _COMMANDS and not _has_pictures(block.content):
@@ -396,6 +410,7 @@ def _language(path: str | None) -> str:
 _TAGS: Final = re.compile(r"</?tool_use_error>")
 _ERROR: Final = re.compile(r"^(?:Error:\s*)+(?=\S)")
 _REFUSED: Final = "The user doesn't want to proceed with this tool use."
+_DENIALS: Final = (_REFUSED, "The user rejected this tool call", "The user did not allow this tool call")
 _USER_REASON: Final = re.compile(
     r"(?:the user said:|user provided the following reason for the rejection:)\s*(.+)", re.DOTALL | re.IGNORECASE
 )

@@ -10,7 +10,7 @@ from antiphon.engines.codex.translate.calls import CallDescription, CallOutcome,
 from antiphon.engines.codex.translate.events import CodexEvent
 from antiphon.engines.codex.wire import CommandAction, CommandExecution
 from antiphon.engines.events import Mirror
-from antiphon.engines.labels import absolute_path, one_line, shown_text
+from antiphon.engines.labels import DENIED, absolute_path, one_line, shown_text
 from antiphon.protocol import v1
 from antiphon.protocol.base import JsonObject
 from antiphon.text import fenced, strip_ansi
@@ -156,7 +156,7 @@ class CommandCalls:
         content: list[v1.ToolContent] | None = [shown_text(text)] if (text := _ending(item)) else []
         meta = None
         if item.status == "declined":
-            pass
+            meta = DENIED
         elif call.terminal:
             yield from self._rest(call, params.text if params else "", output)
             content, meta = None, terminal_exit(item.id, item.exit_code)

@@ -13,7 +13,7 @@ import msgspec
 from antiphon.engines.codex.translate.calls import CallDescription, CallOutcome, CodexCall, CodexCalls
 from antiphon.engines.codex.translate.events import CodexEvent
 from antiphon.engines.codex.wire import FileChange, FileUpdate
-from antiphon.engines.labels import absolute_path, line_number, shown_path, shown_text, title
+from antiphon.engines.labels import DENIED, absolute_path, line_number, shown_path, shown_text, title
 from antiphon.policy.rules import KIND_OF
 from antiphon.protocol import v1
 from antiphon.text import fenced
@@ -185,7 +185,8 @@ class FileChangeCalls:
         self._before.pop(item.id, None)
         made = item.status == "completed"
         content = call.description.content if made else [*_why_not(item.status), *call.description.content]
-        outcome = CallOutcome(failed=not made, content=content, raw_output={"status": item.status})
+        meta = DENIED if item.status == "declined" else None
+        outcome = CallOutcome(failed=not made, content=content, raw_output={"status": item.status}, meta=meta)
         yield from self._calls.finish(call, outcome)
 
     def forget(self) -> None:
