@@ -4,6 +4,8 @@ import inspect
 import re
 from pathlib import Path
 
+import pytest
+
 import antiphon
 from antiphon import testing, v1
 from tools.api_page import GROUPS, PAGE, page
@@ -13,6 +15,17 @@ NAMES = Path(__file__).resolve().parent.parent / "docs" / "names.md"
 
 def test_the_page_of_public_names_matches_the_docstrings() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "python tools/api_page.py"
+
+
+def test_the_reference_on_the_site_has_every_public_name_and_the_fixtures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PAGE.parents[1] / "tools"))
+    import docs_site  # type: ignore[import-not-found,unused-ignore]  # a script beside the package
+
+    pages = docs_site.python_pages()
+    names = [name for name in antiphon.__all__ if name not in ("v1", "__version__")]
+    named = [f"antiphon.{name}" for name in names] + [f"antiphon.testing.{name}" for name in testing.__all__]
+    assert [name for name in named if not any(f'heading: "{name}"' in page for page in pages.values())] == []
+    assert "::: antiphon.testing.fixtures" in pages["testing.md"]
 
 
 def test_every_public_name_has_a_docstring() -> None:

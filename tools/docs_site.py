@@ -49,7 +49,7 @@ FRONT: Final = {
     "architecture.md": RARE,
     "lives.md": RARE,
 }
-"""What the generator is told about pages of a directory, or about a page."""
+"""What the generator is given about pages of a directory, or about a page."""
 
 LANGUAGES: Final = {".py": "python", ".json": "json", ".toml": "toml", ".yml": "yaml", ".sh": "sh"}
 
@@ -190,7 +190,10 @@ def python_pages() -> dict[str, str]:
         values = ((name, getattr(antiphon, name)) for name in names if name != "v1")
         pages[file] = page(title, about, values)
     tested = ((f"testing.{name}", getattr(testing, name)) for name in testing.__all__)
-    pages["testing.md"] = page("antiphon.testing", "How to use these: [testing](../../howto/testing.md).", tested)
+    pages["testing.md"] = (
+        page("antiphon.testing", "How to use these: [testing](../../howto/testing.md).", tested)
+        + "\n## antiphon.testing.fixtures\n\n::: antiphon.testing.fixtures\n    options:\n      heading_level: 3\n"
+    )
     return pages | _message_pages()
 
 

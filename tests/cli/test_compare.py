@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from antiphon.cli.outcome import RUN_STATUSES
-from antiphon.cli.run.compare import parser
+from antiphon.cli.run.arguments import run_parser
+from antiphon.cli.run.compare import CompareOptions, parser
 from antiphon.runs.compared_page import ENDED, page, rows
 from antiphon.runs.comparison import ComparedRun, ComparisonError, contestants_of, status_of
 from antiphon.runs.events import VERSION, ResultEvent, RunFailure
@@ -20,6 +21,7 @@ from tests.cli import agents
 from tests.cli.program import ROOT, Done, Place, ended
 from tests.cli.test_run_flags import git, repository
 from tests.limits import limit
+from tests.rows import each_row
 from tests.waits import until
 
 
@@ -56,7 +58,25 @@ def test_the_exit_status_is_that_of_all_runs_or_half_a_failure() -> None:
     def runs(*statuses: int) -> list[ComparedRun]:
         return [ComparedRun("x", result(status)) for status in statuses]
 
-    assert [status_of(runs(*each), 6) for each in ((0, 0), (0, 1), (7, 7), (1, 7))] == [0, 6, 7, 6]
+    assert [status_of(runs(*each), 6) for each in ((0, 0), (0, 1), (7, 7), (7, 8))] == [0, 6, 7, 1]
+
+
+@each_row(
+    "words",
+    [
+        *(["--allow", "Read"], ["--deny", "Bash(rm *)"], ["--ask", "Edit"], ["--permission-mode", "plan"]),
+        *(["--on-ask", "fail"], ["--max-cost", "0.000010000"], ["--max-tokens", "5"], ["--max-turns", "2"]),
+        *(["--trust-project"], ["--policy", "/ci.toml"], ["--keep-worktree", "never"], ["--timeout", "90.000000000"]),
+    ],
+)
+def test_an_option_of_a_run_reaches_every_run(words: list[str]) -> None:
+    read = [parser().parse_args(given, namespace=CompareOptions()) for given in ([], words)]
+    without, given = (options.words() for options in read)
+    if words[0] == "--keep-worktree":
+        assert without == ["--keep-worktree", "changed"] and given == words
+    else:
+        assert [each for each in given if each not in without] == words
+    run_parser().parse_intermixed_args(given)
 
 
 def test_every_option_is_on_the_page_of_the_docs() -> None:
@@ -125,7 +145,8 @@ def test_the_prompt_comes_from_stdin_and_data_goes_along_with_a_prompt(place: Pl
     agent = place.agent(agents.Answers)
     both = ("--agents", agent, "--agents", agent)
     long = "x" * 200_000  # longer than an argument can be
-    assert compare(place, *both, "--max-cost", "0.00001", line=long).status == 0
+    unlimited = compare(place, *both, "--max-cost", "0.00001", line=long)
+    assert unlimited.status == 0 and unlimited.err.count("warning: the agent reports no cost") == 2
     assert compare(place, "look at", *both, line="a @missing line").status == 0
     asked = [json.loads(line)[1] for line in place.received if line.startswith('["asked"')]
     assert asked == [long, long, "a @missing line", "a @missing line"]  # the last part of each prompt

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.cli.arguments import Misused, Options
+from antiphon.cli.run.arguments import run_parser
+from antiphon.cli.run.reports import check_files
 from antiphon.errors import ExtraMissing
 from antiphon.runs.structured import AnswerSchema, NoMatch
 from tests.cli import agents
@@ -295,6 +298,20 @@ def test_a_worktree_needs_a_repository_with_a_commit(place: Place) -> None:
     assert done.status == 2 and "has no commit yet" in done.err
 
 
+def test_a_worktree_that_git_refuses_names_the_reason(place: Place, tmp_path: Path) -> None:
+    repository(place)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    without = place.run("hi", "--worktree", env={"PATH": str(programs)})
+    assert without.status == 2 and "git is not on the PATH" in without.err
+    refusal = f"fatal: detected dubious ownership in repository at '{place.cwd}'\nTo add an exception, call:\n\n\tgit"
+    (programs / "git").write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{refusal}\nEND\nexit 128\n", encoding="utf-8")
+    (programs / "git").chmod(0o755)
+    refused = place.run("hi", "--worktree", env={"PATH": f"{programs}:{place.env['PATH']}"})
+    assert refused.status == 2 and "it belongs to another user" in refused.err
+    assert f"git config --global --add safe.directory {place.cwd}" in refused.err
+
+
 @pytest.mark.parametrize("flags", [("--session", "mine"), ("--continue",)], ids=lambda flags: flags[0])
 def test_a_worktree_has_no_earlier_sessions(place: Place, flags: tuple[str, ...]) -> None:
     repository(place)
@@ -376,6 +393,17 @@ def test_a_rate_limit_has_a_status_a_kind_and_a_time_to_wait(place: Place) -> No
     assert error["retryable"] and "retryAfter" not in error
 
 
+def test_a_warning_is_in_the_result_too_which_may_be_all_that_is_printed(place: Place, tmp_path: Path) -> None:
+    assert "warnings" not in place.run("hi", "--output", "json").result
+    summary = tmp_path / "summary.md"
+    words = ("hi", "--max-cost", "1", "--ephemeral", "--agent", place.agent(agents.TakesTextOnly))
+    done = checked(place.run(*words, "--output", "json", "--github", env={"GITHUB_STEP_SUMMARY": str(summary)}))
+    kept, cost = sorted(done.result["warnings"], key=lambda each: "cost" in each["message"])
+    assert "is not deleted" in kept["message"] and "`--max-cost` has no effect" in cost["message"]
+    assert [line.split("::")[1] for line in commands(done)] == ["warning title=antiphon run"] * 2
+    assert summary.read_text(encoding="utf-8").count("\n> warning: ") == 2
+
+
 # Reports.
 
 
@@ -416,6 +444,32 @@ def test_github_also_gets_an_error_that_comes_before_the_start(place: Place, tmp
     assert "\n2\n" in outputs.read_text(encoding="utf-8") and "error-kind<<" in outputs.read_text(encoding="utf-8")
 
 
+def test_github_also_gets_wrong_arguments_and_what_would_have_allowed_a_denied_command(
+    place: Place, tmp_path: Path
+) -> None:
+    outputs = tmp_path / "outputs"
+    done = place.run("hi", "--github", "--max-csot", "1", env={"GITHUB_OUTPUT": str(outputs)})
+    [error] = commands(done)
+    assert done.status == 2 and "unknown option `--max-csot`" in error and "did you mean `--max-cost`" in error
+    assert "\n2\n" in outputs.read_text(encoding="utf-8")
+    assert "::" not in place.run("hi", "--max-csot", "1", "--", "--github").err
+    error, denial = commands(place.run("/run ls", "--github", "--json"))
+    assert error.startswith("::error ") and "`--allow 'Bash(ls)'` allows it" in error and "denied%3A ls" in denial
+
+
+def test_workflow_commands_work_again_and_a_worktree_is_named_if_the_result_cannot_be_printed(place: Place) -> None:
+    repository(place)
+    words = place.words("/edit new.txt hello", "--allow", "Edit", "--worktree", "--output", "json", "--github")
+    with open("/dev/full", "wb") as full:
+        lost = subprocess.run(
+            words, cwd=place.cwd, env=place.env, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE
+        )
+    done = Done(lost.returncode, "", lost.stderr.decode())
+    [error] = commands(done)
+    assert done.status == 1 and error.startswith("::error ") and "stdout cannot be written" in error
+    assert f"worktree {place.state}" in done.err and "on branch antiphon/" in done.err
+
+
 def test_what_an_agent_writes_is_no_workflow_command_and_no_output_of_its_own(place: Place, tmp_path: Path) -> None:
     outputs = tmp_path / "outputs"
     env = {"GITHUB_OUTPUT": str(outputs)}
@@ -445,6 +499,21 @@ def test_junit_has_a_case_for_the_run_and_for_each_denial(place: Place) -> None:
     place.run(*words, "--junit", "junit.xml", "--allow", "Edit")
     suite = ET.parse(place.cwd / "junit.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures")) == ("1", "0") and suite[0].findtext("system-out")
+
+
+@pytest.mark.parametrize("flag", ["--output-file", "--patch", "--junit"])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_starts(
+    place: Place, flag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = ("--agent", place.agent(agents.TakesTextOnly))
+    for name, problem in (("", "has an empty name"), ("none/a", "there is no directory"), (".", "is a directory")):
+        done = place.run("hi", *agent, flag, name)
+        assert done.status == 2 and problem in done.err and not place.log.exists()
+    options = Options.read(run_parser(), ["hi", flag, str(place.cwd / "a")])
+    check_files(options)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
+    with pytest.raises(Misused, match="cannot be written"):
+        check_files(options)
 
 
 def test_a_report_that_cannot_be_written_is_an_error_of_the_run(place: Place) -> None:

@@ -44,7 +44,7 @@ def unpack(wheels: "list[str]") -> None:
         old = os.path.join(HERE, f"old-{os.getpid()}")
         if os.path.isdir(env):
             os.rename(env, old)
-        with suppress(OSError):  # somebody was faster
+        with suppress(OSError):  # another process was faster
             os.rename(made, env)
         shutil.rmtree(old, ignore_errors=True)
     shutil.rmtree(made, ignore_errors=True)

@@ -85,7 +85,7 @@ RUN_STATUSES = {
     RATE_LIMITED: "a rate limit or a usage limit of the agent's service was reached",
     OVER_BUDGET: "`--max-cost`, `--max-tokens` or `--max-turns` was reached",
     WRONG_OUTPUT: "no answer matched `--output-schema`",
-    TIMED_OUT: "`--timeout`",
+    TIMED_OUT: "`--timeout` was reached",
     CANCELLED: "cancelled",
 }
 """Exit status of `run` → what it means: the table of docs/run.md, and the end of `antiphon run --help`."""

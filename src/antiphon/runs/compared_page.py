@@ -75,6 +75,8 @@ def _body(run: ComparedRun) -> Iterator[str]:
     if result.denied:
         first = result.denials[0].subject if result.denials else ""
         yield f'<aside class="warning">{result.denied} denied, the first: <code>{safe(first)}</code></aside>'
+    for each in result.warnings:
+        yield f'<aside class="warning">{safe(each.message)}</aside>'
     if result.text.strip():
         yield f'<div class="prose">{html_of_markdown(result.text)}</div>'
     diffs = [f"diff --git {part}" for part in f"\n{run.diff()}".split("\ndiff --git ")[1:]]

@@ -106,9 +106,11 @@ class ComparedRun(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 
 
 def status_of(runs: Sequence[ComparedRun], half: int) -> int:
-    """Return the exit status of a comparison: that of the runs if it is the same, else `half`."""
+    """Return the exit status of a comparison: that of the runs if it is the same, `half` if some ended well, else 1."""
     statuses = {each.result.exit_code for each in runs}
-    return statuses.pop() if len(statuses) == 1 else half
+    if len(statuses) == 1:
+        return statuses.pop()
+    return half if 0 in statuses else 1
 
 
 class Comparison:

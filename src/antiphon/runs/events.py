@@ -29,6 +29,7 @@ __all__ = [
     "QuestionEvent",
     "ResultEvent",
     "RunFailure",
+    "RunWarning",
     "SessionCost",
     "StartEvent",
     "ThoughtEvent",
@@ -235,6 +236,13 @@ class RunFailure(_Part, frozen=True, kw_only=True):
     retry_after: float | None = None
 
 
+class RunWarning(_Part, frozen=True, kw_only=True):
+    """What did not stop the run and should be known: a limit without effect, a session that was not deleted."""
+
+    message: str
+    hint: str | None = None
+
+
 class EngineAnswer(_Part, frozen=True, kw_only=True):
     """The last message of one engine, without its name before it."""
 
@@ -276,6 +284,7 @@ class ResultEvent(_Event, frozen=True, kw_only=True, tag="result"):
     Where the agent names its engines, `answers` has the last message of each, and `text` has all of them, each with its engine's name.
     `failures` are the engines that failed while others answered; the `exitCode` is then not 0.
     `denied` counts what was denied; `denials` has the first 1,000 of them.
+    `warnings` are those of Antiphon, which a stream has as `notice` events, too.
     With `--output-schema`, `output` is the answer as JSON, and `attempts` how often it was asked for.
     """
 
@@ -296,6 +305,7 @@ class ResultEvent(_Event, frozen=True, kw_only=True, tag="result"):
     files_changed: list[ChangedPath]
     denials: list[DeniedAction]
     denied: int = 0
+    warnings: list[RunWarning] = []
     seconds: float
     error: RunFailure | None = None
 

@@ -20,25 +20,36 @@ __all__ = ["annotations", "facts_of", "outputs", "summary"]
 ANNOTATIONS: Final = 10
 """Annotations of one kind that GitHub shows of a step."""
 
+WARNINGS: Final = 3
+"""Annotations that are left to warnings of Antiphon; the summary has all of them."""
+
 SUMMARY_TEXT: Final = 200_000
 """Characters of an answer in a summary: GitHub takes 1 MiB of a step."""
 
 Level = Literal["error", "warning", "notice"]
 
 
-def annotations(result: "ResultEvent", meaning: str, top: str) -> list[str]:
-    """Return the workflow commands that annotate a run. `meaning` is that of its exit status; paths are shown relative to `top`."""
+def annotations(result: "ResultEvent", meaning: str, top: str, advice: str = "") -> list[str]:
+    """Return the workflow commands that annotate a run. Paths are shown relative to `top`.
+
+    `meaning` is that of its exit status, and `advice` what to do about it.
+    """
     error = result.error
     lines: list[str] = []
     if error is not None:
         lines.append(_command("error", "antiphon run", f"{error.message}\n{error.hint}"))
     elif result.exit_code:
-        lines.append(_command("error", "antiphon run", f"{meaning} (exit status {result.exit_code})"))
+        why = advice or f"{meaning} (exit status {result.exit_code})"
+        lines.append(_command("error", "antiphon run", why))
+    lines += [
+        _command("warning", "antiphon run", f"{each.message}\n{each.hint or ''}".strip())
+        for each in result.warnings[:WARNINGS]
+    ]
     lines += [
         _command("warning", f"{each.engine} failed", f"{each.message}\n{each.hint or ''}".strip())
         for each in result.failures[:ANNOTATIONS]
     ]
-    left = ANNOTATIONS - len(result.failures[:ANNOTATIONS])
+    left = ANNOTATIONS - len(result.warnings[:WARNINGS]) - len(result.failures[:ANNOTATIONS])
     lines += [
         _command("warning", f"denied: {one_line(each.subject)}", each.why) for each in result.denials[: max(left, 0)]
     ]
@@ -97,6 +108,7 @@ def summary(result: "ResultEvent", meaning: str) -> str:
     if result.error is not None:
         parts.append(f"> **{one_line(result.error.message)}**\n>\n> {one_line(result.error.hint)}")
     parts += [f"> **{each.engine} failed**: {one_line(each.message)}" for each in result.failures]
+    parts += [f"> warning: {one_line(each.message)}" for each in result.warnings]
     if result.output is not None:
         parts.append(fenced(msgspec.json.format(msgspec.json.encode(result.output), indent=2).decode(), "json"))
     elif result.answers:

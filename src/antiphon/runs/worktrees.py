@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import secrets
+import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +18,7 @@ from typing import Final
 
 from antiphon.config.directories import make_private_directory, state_dir
 from antiphon.errors import AcpError
-from antiphon.snapshots.git import absolute_path, program
+from antiphon.snapshots.git import absolute_path, program, repository_of
 
 __all__ = ["Worktree", "WorktreeError", "last_commit", "make_worktree"]
 
@@ -75,6 +76,15 @@ def last_commit(cwd: str) -> tuple[str, str]:
     try:
         top = _git(cwd, "rev-parse", "--show-toplevel")
     except WorktreeError as error:
+        if "dubious ownership" in error.sentence:  # in a container whose user does not own the checkout
+            found = repository_of(os.path.realpath(cwd))
+            directory = os.path.realpath(cwd) if found is None else found.top
+            raise WorktreeError(
+                f"git refuses the repository `{directory}`: it belongs to another user",
+                hint=f"`git config --global --add safe.directory {shlex.quote(directory)}` lets git use it",
+            ) from error
+        if "not a git repository" not in error.sentence:
+            raise
         raise WorktreeError(f"`{cwd}` is in no git repository", hint="`git init`, and commit once") from error
     try:
         base = _git(top, "rev-parse", "--verify", "HEAD^{commit}")

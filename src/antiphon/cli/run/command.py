@@ -13,7 +13,7 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
-from antiphon.cli.arguments import Misused, Options, working_directory
+from antiphon.cli.arguments import Misused, Options, split_command, working_directory
 from antiphon.cli.interrupts import leave_at_once
 from antiphon.cli.outcome import CANCELLED, OutputLost, leave_stdout
 from antiphon.cli.run.arguments import run_parser
@@ -21,6 +21,7 @@ from antiphon.errors import AcpError
 from antiphon.transports import tree
 
 if TYPE_CHECKING:
+    from antiphon.cli.run.reports import WorkflowCommands
     from antiphon.client.attachments import Attachment
     from antiphon.protocol import v1
     from antiphon.runs.worktrees import Worktree
@@ -102,29 +103,51 @@ parser = run_parser
 
 def run(arguments: list[str]) -> int:
     """Run one prompt and return the exit status."""
-    options = Options.read(run_parser(), arguments)
+    try:
+        options = Options.read(run_parser(), arguments)
+    except Misused as error:
+        if "--github" in split_command(arguments)[0]:
+            _annotate(None, error)
+        raise
     from antiphon.transports import guard
 
     guard.prepare()  # before the rest is loaded, so that it is ready when the agent is started
     from antiphon.cli.logs import logging_to_file
 
     with logging_to_file(verbose=options.verbose), stop_signals() as stop:
+        workflow = _workflow() if options.github else None
         try:
-            return _run(options, stop)
+            return _run(options, stop, workflow)
         except (Misused, AcpError) as error:  # before anything was started
-            if options.github:
-                from antiphon.cli.run.reports import WorkflowCommands, result_of, write_workflow
-
-                write_workflow(WorkflowCommands(), result_of(error), os.getcwd())
+            if workflow is not None:
+                _annotate(workflow, error)
             raise
         except (OutputLost, BrokenPipeError) as error:
             if error.errno != EPIPE:
+                if workflow is not None:
+                    _annotate(workflow, error)
                 raise
+            if workflow is not None:
+                workflow.resume([])
             leave_stdout()  # its reader has gone, and the turn was cancelled
             return CANCELLED
 
 
-def _run(options: Options, stop: "StopSignal") -> int:
+def _workflow() -> "WorkflowCommands":
+    from antiphon.cli.run.reports import WorkflowCommands
+
+    return WorkflowCommands()
+
+
+def _annotate(workflow: "WorkflowCommands | None", error: Exception) -> None:
+    """Write for GitHub Actions that an error has ended the run without a result. Without a `workflow` nothing was started."""
+    from antiphon.cli.run.reports import result_of, write_workflow
+
+    with suppress(AcpError):  # the error that is reported anyway explains more
+        write_workflow(workflow, result_of(error), os.getcwd())
+
+
+def _run(options: Options, stop: "StopSignal", workflow: "WorkflowCommands | None") -> int:
     from antiphon.cli.run.reports import check_files
 
     cwd = working_directory(options)
@@ -149,7 +172,7 @@ def _run(options: Options, stop: "StopSignal") -> int:
 
     from antiphon.cli.run.runner import Runner
 
-    return asyncio.run(Runner(options, prompt, cwd, stop, schema=schema, worktree=worktree).run())
+    return asyncio.run(Runner(options, prompt, cwd, stop, schema=schema, worktree=worktree, workflow=workflow).run())
 
 
 def _worktree(cwd: str, stop: "StopSignal") -> "Worktree":

@@ -29,7 +29,7 @@ EPILOG: Final = """\
 Each agent works in a git worktree on a branch of its own, which begins at the last commit; your own files are not touched. The
 directory of the comparison gets `page.html`, `results.jsonl` and a patch of each agent.
 
-exit status: 0 all agents ended well, 6 some did, or the status of `antiphon run` that all of them ended with.
+exit status: 0 all agents ended well, 6 some did, else the status of `antiphon run` that all of them ended with, or 1.
 """
 
 
@@ -160,7 +160,10 @@ def _tell(run: "ComparedRun") -> None:
     word = "done" if run.succeeded else f"ended with {run.result.exit_code}"
     error = run.result.error
     why = "" if error is None else f": {error.message}\nhint: {error.hint}"
-    sys.stderr.write(exact(f"{run.agent}: {word} after {run.result.seconds:.1f} s{why}") + "\n")
+    warnings = "".join(
+        f"\nwarning: {each.message}{f' ({each.hint})' if each.hint else ''}" for each in run.result.warnings
+    )
+    sys.stderr.write(exact(f"{run.agent}: {word} after {run.result.seconds:.1f} s{why}{warnings}") + "\n")
 
 
 def _show(options: CompareOptions, comparison: "Comparison", runs: "list[ComparedRun]") -> None:

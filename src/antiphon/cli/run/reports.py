@@ -22,14 +22,24 @@ def check_files(options: "Options") -> None:
     """Check before anything starts that the files which a run writes can be made.
 
     Raises:
-        Misused: a directory does not exist, or stands where the file should.
+        Misused: a name is empty, a directory does not exist or stands where the file should, or it cannot be written.
     """
-    for path in filter(None, (options.output_file, options.patch, options.junit)):
+    for flag, path in (
+        ("--output-file", options.output_file),
+        ("--patch", options.patch),
+        ("--junit", options.junit),
+    ):
+        if path is None:
+            continue
         folder = os.path.dirname(path) or "."
+        if not path:  # a variable of a script that is not set
+            raise Misused(f"`{flag}` has an empty name", hint="name a file")
         if not os.path.isdir(folder):
             raise Misused(f"there is no directory `{folder}` for `{os.path.basename(path)}`", hint="make it first")
         if os.path.isdir(path):
             raise Misused(f"`{path}` is a directory", hint="name a file")
+        if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+            raise Misused(f"`{path}` cannot be written", hint="check the permissions of the file and its directory")
 
 
 class WorkflowCommands:
@@ -40,11 +50,13 @@ class WorkflowCommands:
 
     def __init__(self) -> None:
         self._token = secrets.token_hex(16)
+        self._stopped = True
         self._write([f"::stop-commands::{self._token}"])
 
     def resume(self, lines: list[str]) -> None:
         """Write commands of our own, after everything that the agent wrote."""
-        self._write([f"::{self._token}::", *lines])
+        self._write([f"::{self._token}::", *lines] if self._stopped else lines)
+        self._stopped = False
 
     @staticmethod
     def _write(lines: list[str]) -> None:
@@ -80,8 +92,10 @@ def write_junit(path: str, result: "ResultEvent") -> None:
     _write(path, junit(result, _meaning(result)))
 
 
-def write_workflow(workflow: WorkflowCommands, result: "ResultEvent", top: str) -> None:
+def write_workflow(workflow: WorkflowCommands | None, result: "ResultEvent", top: str, advice: str = "") -> None:
     """Write what GitHub Actions reads: annotations, the step's summary, its outputs. Paths in annotations are relative to `top`.
+
+    `advice` is what to do about the exit status, where no error of the result has a hint.
 
     Raises:
         AcpError: a file cannot be written.
@@ -92,7 +106,7 @@ def write_workflow(workflow: WorkflowCommands, result: "ResultEvent", top: str) 
     top = os.environ.get("GITHUB_WORKSPACE") or top
     if result.worktree is not None:
         top = result.worktree.path
-    workflow.resume(annotations(result, meaning, top))
+    (workflow or WorkflowCommands()).resume(annotations(result, meaning, top, advice))
     for variable, text in (("GITHUB_STEP_SUMMARY", summary(result, meaning)), ("GITHUB_OUTPUT", outputs(result))):
         if path := os.environ.get(variable):
             _write(path, text, mode="a")
@@ -103,6 +117,9 @@ def result_of(error: Exception) -> "ResultEvent":
     from antiphon.runs.events import VERSION, ResultEvent, RunFailure
 
     sentence, hint = sentence_and_hint(error)
+    if isinstance(error, OSError):
+        sentence = f"stdout cannot be written: {(error.strerror or str(error)).lower()}"
+        hint = "its disk may be full, or it was closed"
     failure = RunFailure(
         kind=kind_of(error),
         message=sentence,

@@ -16,7 +16,7 @@ from antiphon.cli.outcome import (
     retry_after,
 )
 from antiphon.client.files import Files
-from antiphon.errors import Code, RequestRefused
+from antiphon.errors import AuthRequired, Code, RequestRefused, sentence_and_hint
 from antiphon.permission.settings import BROKEN
 from antiphon.protocol import v1
 from antiphon.runs import events
@@ -31,11 +31,14 @@ if TYPE_CHECKING:
     from antiphon.transcript.transcript import Transcript
 
 __all__ = [
+    "MORE",
     "AnswerText",
     "NotedFiles",
+    "NotedWarnings",
     "advice_for",
     "changed_files",
     "denied_line",
+    "failure_of",
     "failures_in",
     "status_of",
 ]
@@ -48,6 +51,9 @@ _STATUSES: Final = {
     v1.StopReason.CANCELLED: CANCELLED,
 }
 
+MORE: Final = "`--verbose` shows the log"
+"""The hint of an error that has none."""
+
 How: TypeAlias = Literal["created", "edited", "deleted", "moved"]
 """What happened to a file."""
 
@@ -56,6 +62,9 @@ _CHANGING: "Final[dict[v1.ToolKind, How]]" = {
     v1.ToolKind.DELETE: "deleted",
     v1.ToolKind.MOVE: "moved",
 }
+
+_WARNS: Final = frozenset({"untrusted", "unsaved"})
+"""What `_meta.antiphon` of a notice has if it warns of settings that do not count, or of a session that is not stored."""
 
 
 def status_of(stop_reason: v1.StopReason, *, denied: bool = False, half_failed: bool = False) -> int:
@@ -187,6 +196,27 @@ class NotedFiles(Files):
         return result
 
 
+class NotedWarnings:
+    """The warnings of a run, each once: our own, and those of our agent about settings and storage."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, events.RunWarning] = {}
+
+    def add(self, message: str, hint: str | None = None) -> None:
+        """Add a warning."""
+        self._found.setdefault(message, events.RunWarning(message=message, hint=hint))
+
+    def add_update(self, update: v1.Update) -> None:
+        """Add an update, if it is such a warning."""
+        if isinstance(update, v1.NoticeUpdate) and not _WARNS.isdisjoint(antiphon_meta(update.meta)):
+            self.add(update.title, update.description)
+
+    @property
+    def found(self) -> list[events.RunWarning]:
+        """All of them, in the order in which they came."""
+        return list(self._found.values())
+
+
 def changed_files(transcript: "Transcript", begin: int, written: "dict[str, How]") -> dict[str, How]:
     """Return changed paths and how they changed: files written through Antiphon, and what tool calls report.
 
@@ -208,6 +238,38 @@ def changed_files(transcript: "Transcript", begin: int, written: "dict[str, How]
         elif how == "deleted":
             changed.update({diff.path: how for diff in diffs})
     return changed
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+def failure_of(error: Exception) -> events.RunFailure:
+    """Return an error as the result has it."""
+    if isinstance(error, AuthRequired):
+        why = error.reason.removeprefix("Authentication required: ")
+        sentence, hint = f"the agent wants you to sign in: {why}", _login_hint(error)
+    else:
+        sentence, found = sentence_and_hint(error)
+        hint = found or MORE
+    return events.RunFailure(
+        kind=kind_of(error),
+        message=sentence,
+        hint=hint,
+        retryable=is_retryable(error),
+        retry_after=retry_after(error),
+    )
+
+
+def _login_hint(error: AuthRequired) -> str:
+    if isinstance(error.data, dict) and isinstance(found := error.data.get("hint"), str):
+        return found
+    ways = []
+    for method in error.methods:
+        name, description = getattr(method, "name", ""), getattr(method, "description", None)
+        ways.append(f"`{getattr(method, 'id', method)}` ({name}{f': {description}' if description else ''})")
+    if not ways:
+        return "it offers no way to sign in here: see its documentation."
+    return f"it offers {'; '.join(ways)}. Sign in with its own program, or in `antiphon chat`, and run this again."
 
 
 # --- what would have allowed a denied action -------------------------------------------------------------------------

@@ -27,9 +27,6 @@ from antiphon.cli.outcome import (
     TIMED_OUT,
     WRONG_OUTPUT,
     OutputLost,
-    is_retryable,
-    kind_of,
-    retry_after,
 )
 from antiphon.cli.outcome import status_of as status_of_error
 from antiphon.cli.run.command import StopSignal
@@ -47,11 +44,14 @@ from antiphon.cli.run.printers import (
 )
 from antiphon.cli.run.reports import WorkflowCommands, answer_of, write_answer, write_junit, write_workflow
 from antiphon.cli.run.result import (
+    MORE,
     AnswerText,
     NotedFiles,
+    NotedWarnings,
     advice_for,
     changed_files,
     denied_line,
+    failure_of,
     failures_in,
     status_of,
 )
@@ -60,7 +60,7 @@ from antiphon.cli.terminal import Screen, terminal_of
 from antiphon.client.handlers import Elicitation, Elicited
 from antiphon.client.launch import Frontend, RunningAgent, engine_asking, launch
 from antiphon.config.shapes import RUN
-from antiphon.errors import AcpError, Advice, AuthRequired, sentence_and_hint
+from antiphon.errors import AcpError, sentence_and_hint
 from antiphon.protocol import v1
 from antiphon.runs import events
 from antiphon.transcript.presentation import engine_of
@@ -83,9 +83,6 @@ __all__ = ["Runner"]
 
 LINGER: Final = 0.1
 """Seconds that we read on after the turn's response: some agents send the end of their message after it."""
-
-MORE: Final = "`--verbose` shows the log"
-"""The hint of an error that has none."""
 
 STATUS_DELAY: Final = 1.0
 """Seconds before we show what we wait for."""
@@ -113,6 +110,7 @@ class Runner:
         *,
         schema: "AnswerSchema | None" = None,
         worktree: "Worktree | None" = None,
+        workflow: WorkflowCommands | None = None,
     ) -> None:
         self._options = options
         self._prompt = prompt
@@ -120,7 +118,7 @@ class Runner:
         self._stop = stop
         self._schema = schema
         self._worktree = worktree
-        self._workflow = WorkflowCommands() if options.github else None
+        self._workflow = workflow
         self._worktree_report: events.WorktreeReport | None = None
         self._patch_report: events.PatchReport | None = None
         self._output: object = None
@@ -137,6 +135,7 @@ class Runner:
         self._person = None if terminal is None else Person(self._screen, terminal)
         self._files = NotedFiles()
         self._answer = AnswerText()
+        self._warnings = NotedWarnings()
         self._running: RunningAgent | None = None
         self._opened: OpenedSession | None = None
         self._turn: ClientTurn | None = None
@@ -159,7 +158,11 @@ class Runner:
         timeout = loop.call_later(limit, self._stop.stop, "timeout") if limit is not None else None
         async with AsyncExitStack() as looking:
             stopped, error = await self._run_agent(looking, timeout)
-        return self._finish(stopped, error)
+        try:
+            return self._finish(stopped, error)
+        except (OutputLost, BrokenPipeError):
+            self._note_worktree()
+            raise
 
     async def _run_agent(
         self, looking: AsyncExitStack, timeout: asyncio.TimerHandle | None
@@ -281,7 +284,7 @@ class Runner:
                         hint="the prompt may not lead to such an answer; `--output json` shows the last one",
                     )
                     return result
-                self._printer.warn(f"the answer does not match the schema, so it is asked for again: {first}")
+                self._warn(f"the answer does not match the schema, so it is asked for again: {first}")
                 blocks = [v1.TextBlock(schema.request_again(problem))]
 
     @property
@@ -322,7 +325,7 @@ class Runner:
         self._problem = self._problem or passed
         if options.max_cost is not None and (unpriced := budget.unpriced):
             named = " and ".join(f"`{each}`" for each in unpriced if each)
-            self._printer.warn(
+            self._warn(
                 f"{named or 'the agent'} reports no cost, so `--max-cost` has no effect{' on it' if named else ''}",
                 "`--max-tokens` may help",
             )
@@ -332,7 +335,7 @@ class Runner:
         try:
             await running.agent.delete_session(session_id)
         except AcpError as error:
-            self._printer.warn(
+            self._warn(
                 f"the session {session_id} is not deleted: {sentence_and_hint(error)[0]}",
                 f"{running.agent.name} keeps it",
             )
@@ -341,6 +344,7 @@ class Runner:
         if self._person is not None:
             await self._person.undisturbed()
         self._answer.add_update(update)
+        self._warnings.add_update(update)
         self._printer.update(update)
         self._count(update)
 
@@ -348,8 +352,13 @@ class Runner:
         """Handle an update outside of a turn: history or settings before the prompt, late updates after it."""
         if self._turn is not None:
             self._answer.add_update(update)
+            self._warnings.add_update(update)
             self._printer.update(update)
             self._count(update)
+
+    def _warn(self, title: str, hint: str | None = None) -> None:
+        self._warnings.add(title, hint)
+        self._printer.warn(title, hint)
 
     def _cancel_run(self, task: "asyncio.Task[object] | None") -> None:
         """Cancel the turn, or the start of the agent."""
@@ -385,7 +394,7 @@ class Runner:
             terminals=self._terminals,
             refused=self._refused,
             decided=self._decided,
-            warn=lambda problem: self._printer.warn(*_parts(problem)),
+            warn=lambda problem: self._warn(problem.sentence, problem.hint or None),
         )
 
     async def _fill_in(self, request: v1.FormElicitation) -> Elicited:
@@ -439,7 +448,7 @@ class Runner:
         error = error or self._problem
         if error is None and self._options.output_file is not None and self._stop.why is None:
             error = self._write_answer()
-        failure = _failure(error) if self._stop.why is None else None
+        failure = self._failure(error) if error is not None and self._stop.why is None else None
         status = self._status(stopped, failure, wrong=error is not None and status_of_error(error) == MISUSED)
         session = self._opened.session if self._opened is not None else None
         usage = session.transcript.usage if session is not None else None
@@ -465,6 +474,7 @@ class Runner:
                 for each in (gate.denials if gate is not None else ())
             ],
             denied=gate.denied if gate is not None else 0,
+            warnings=self._warnings.found,
             seconds=round(time.monotonic() - self._began, 3),
             error=failure,
         )
@@ -484,7 +494,13 @@ class Runner:
         if not self._options.events:
             self._note_worktree()
         self._screen.finish()
-        return self._report(result)
+        advice = denied_line(gate.denials, gate.unattended) if gate is not None and status == DENIED else ""
+        return self._report(result, advice)
+
+    @staticmethod
+    def _failure(error: Exception) -> events.RunFailure:
+        _log.error("%s", error)
+        return failure_of(error)
 
     def _note_worktree(self) -> None:
         if (made := self._worktree_report) is not None and made.kept:
@@ -506,16 +522,16 @@ class Runner:
             write_junit(self._options.junit, result)
         except AcpError as error:
             if result.exit_code == DONE:
-                return msgspec.structs.replace(result, exit_code=FAILED, error=_failure(error))
+                return msgspec.structs.replace(result, exit_code=FAILED, error=self._failure(error))
             self._screen.error(error.sentence, error.hint)
         return result
 
-    def _report(self, result: events.ResultEvent) -> int:
+    def _report(self, result: events.ResultEvent, advice: str) -> int:
         """Write what GitHub Actions reads, after everything else, and return the exit status."""
         if self._workflow is None:
             return result.exit_code
         try:
-            write_workflow(self._workflow, result, self._cwd)
+            write_workflow(self._workflow, result, self._cwd, advice)
         except AcpError as error:
             self._screen.error(error.sentence, error.hint)
             return result.exit_code or FAILED
@@ -553,38 +569,3 @@ def _printer(options: "Options", screen: Screen, tail_of: TailOf, word_of: WordO
     if options.quiet or options.output_schema is not None:
         return QuietPrinter(screen, lambda result: answer_of(result, options))
     return TextPrinter(screen, tail_of, word_of)
-
-
-def _failure(error: Exception | None) -> events.RunFailure | None:
-    if error is None:
-        return None
-    _log.error("%s", error)
-    if isinstance(error, AuthRequired):
-        why = error.reason.removeprefix("Authentication required: ")
-        sentence, hint = f"the agent wants you to sign in: {why}", _login_hint(error)
-    else:
-        sentence, found = sentence_and_hint(error)
-        hint = found or MORE
-    return events.RunFailure(
-        kind=kind_of(error),
-        message=sentence,
-        hint=hint,
-        retryable=is_retryable(error),
-        retry_after=retry_after(error),
-    )
-
-
-def _login_hint(error: AuthRequired) -> str:
-    if isinstance(error.data, dict) and isinstance(found := error.data.get("hint"), str):
-        return found
-    ways = []
-    for method in error.methods:
-        name, description = getattr(method, "name", ""), getattr(method, "description", None)
-        ways.append(f"`{getattr(method, 'id', method)}` ({name}{f': {description}' if description else ''})")
-    if not ways:
-        return "it offers no way to sign in here: see its documentation."
-    return f"it offers {'; '.join(ways)}. Sign in with its own program, or in `antiphon chat`, and run this again."
-
-
-def _parts(problem: Advice) -> tuple[str, str | None]:
-    return problem.sentence, problem.hint or None
