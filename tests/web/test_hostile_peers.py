@@ -12,7 +12,7 @@ import pytest
 
 from tests.gateway.processes import HOSTILE, Gateway, call, running
 from tests.web.browser import IN_BROWSER, Device, Problems, address, expect
-from tests.web.steps import composer, dialog, log, new_session, say
+from tests.web.steps import composer, dialog, log, new_session
 
 pytestmark = [pytest.mark.slow, pytest.mark.prove, IN_BROWSER]
 
@@ -131,15 +131,18 @@ async def test_an_enter_that_was_meant_for_the_composer_answers_no_question(
     await new_session(page, gateway.directory / "root")
     # The clock of the page stands still, so what is pressed now is pressed before the dialog takes an answer.
     await page.clock.install()
-    await say(page, json.dumps([form(delete={"type": "boolean", "title": "Delete all", "default": True})]))
-    await page.clock.run_for(450)
-    await expect(dialog(page)).to_be_visible()
+    await page.clock.pause_at(await page.evaluate("Date.now() + 1000"))
+    await composer(page).fill(json.dumps([form(delete={"type": "boolean", "title": "Delete all", "default": True})]))
+    await page.clock.run_for(200)
+    await page.get_by_role("button", name="Send").click()
+    while not await dialog(page).count():
+        await page.clock.run_for(20)  # the page draws by its clock
     await page.keyboard.press("Enter")
     await page.clock.run_for(100)
     await expect(dialog(page)).to_be_visible()
     await page.clock.run_for(600)
     await page.keyboard.press("Enter")
-    await page.clock.run_for(100)
+    await page.clock.resume()
     await expect(dialog(page)).to_have_count(0)
 
 

@@ -131,7 +131,7 @@ async def test_a_notice_shows_a_command_as_code(new_device: NewDevice, stage: St
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
-async def test_the_transcript_keeps_nobody_out(
+async def test_the_transcript_is_accessible_to_every_reader(
     new_device: NewDevice, gateway: Gateway, scheme: str, phone: bool
 ) -> None:
     address = play_everything(gateway)

@@ -12,34 +12,36 @@ import { Icon } from "./icons.js";
  */
 
 /**
- * A button with a menu below or above it. The items are computed when it opens.
+ * A button with a menu below or above it. The items are computed when it opens and stay as they are: one that came while a finger is on its way would
+ * have the next one chosen.
  *
  * @param {{label: string, items: () => (MenuItem | null | false)[], icon?: string, class?: string, children?: any, align?: "left" | "right"}} props
  */
 export function MenuButton({ label, items, icon = "more", class: extra = "icon-button", children, align = "right" }) {
-  const [open, setOpen] = useState(false);
+  const [open, setOpen] = useState(/** @type {MenuItem[] | null} */ (null));
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  const shown = () => items().filter((item) => item !== null && item !== false);
   const close = (/** @type {boolean} */ refocus) => {
-    setOpen(false);
+    setOpen(null);
     if (refocus) button.current?.focus();
   };
   const pressed = (/** @type {KeyboardEvent} */ event) => {
     if (!open && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
       event.preventDefault();
-      setOpen(true);
+      setOpen(shown());
     }
   };
   const clicked = (/** @type {MouseEvent} */ event) => {
     event.preventDefault(); // it may stand inside of a link
     event.stopPropagation();
-    setOpen(!open);
+    setOpen(open ? null : shown());
   };
   return html`<span class="menu-anchor">
-    <button ref=${button} type="button" class=${extra} aria-haspopup="menu" aria-expanded=${open} aria-label=${label} title=${label}
+    <button ref=${button} type="button" class=${extra} aria-haspopup="menu" aria-expanded=${open !== null} aria-label=${label} title=${label}
       onClick=${clicked} onKeyDown=${pressed}>
       ${children ?? html`<${Icon} name=${icon} />`}
     </button>
-    ${open && html`<${Menu} label=${label} items=${items().filter(Boolean)} anchor=${button.current} align=${align} onClose=${close} />`}
+    ${open && html`<${Menu} label=${label} items=${open} anchor=${button.current} align=${align} onClose=${close} />`}
   </span>`;
 }
 
