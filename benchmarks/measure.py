@@ -36,7 +36,7 @@ class Side:
     cpu: float
     """CPU seconds between its two marks, by its own process clock."""
     cpu_total: float
-    """CPU seconds of its whole life, as the kernel told its parent."""
+    """CPU seconds of its whole life, as the kernel reported to its parent."""
     wall: float
     peak: int
     samples: list[float] = field(default_factory=list)

@@ -7,7 +7,7 @@ Each contestant is started as people start it, with an agent behind it that has 
 official Python SDK has no relay: there its own agent sends. The client reads bytes and looks for the end of the turn, so it is never
 what is measured. `pipe` lines are stdio to stdio, next to `cat`.
 
-stdio-to-ws comes from npm; STDIO_TO_WS may name its `dist/main.js`. What is not installed is left out, and said.
+stdio-to-ws comes from npm; STDIO_TO_WS may name its `dist/main.js`. What is not installed is left out, and that is printed.
 """
 
 import argparse

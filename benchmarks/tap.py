@@ -86,7 +86,7 @@ def cpu_of(before: Sequence[str], seconds: float, way: str) -> float:
 
 
 def first_answer(before: Sequence[str]) -> float:
-    """Milliseconds from the start to the first answer of an agent that only repeats what it hears."""
+    """Milliseconds from the start to the first answer of an agent that only repeats what it receives."""
     began = time.monotonic()
     command = [*before, sys.executable, "-I", "-S", "-c", ECHO]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

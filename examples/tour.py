@@ -2,7 +2,7 @@
 
 With `--serve` the agent is behind a gateway that is started for it, at the other end of a WebSocket.
 
-Nobody is asked: what the agent wants to do happens in that directory, which is gone afterwards, and is allowed.
+Permission requests are allowed without a question: what the agent does happens in that directory, which is gone afterwards.
 """
 
 import asyncio

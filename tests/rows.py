@@ -137,7 +137,7 @@ def _table(names: list[str], rows: list[Any], ids: Ids) -> list[NamedRow]:
             raise ValueError(f"a row has marks, which only `pytest.mark.parametrize` can give to a test: {row}")
         name = str(given[number]) if given else _name(values, ids if callable(ids) else None)
         table.append(NamedRow(str(row.id) if own and row.id else name, dict(zip(names, values, strict=True))))
-    return _told_apart(table)
+    return _numbered(table)
 
 
 def _name(values: Sequence[Any], id: Callable[[Any], object] | None) -> str:
@@ -150,7 +150,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= WIDTH else f"{text[:WIDTH]}…"
 
 
-def _told_apart(table: list[NamedRow]) -> list[NamedRow]:
+def _numbered(table: list[NamedRow]) -> list[NamedRow]:
     """Number the rows whose names are the same."""
     names = Counter(row.name for row in table)
     return [

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -214,18 +215,53 @@ def test_every_path_that_a_document_names_exists(document: str) -> None:
             assert any(next(place.glob(path.strip("/")), None) for place in places), f"{document}: {path}"
 
 
-def test_every_package_stands_in_the_readme() -> None:
+def contract(name: str) -> dict[str, Any]:
+    """An import contract of the project."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    return next(one for one in contracts if one["name"] == name)
+
+
+def test_the_readme_has_every_package_in_the_order_in_which_they_import_each_other() -> None:
+    layers = contract("A package imports only packages below it")["layers"]
+    order = [name.strip() for layer in layers for name in layer.split("|") if name != "__main__"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for room in pkgutil.iter_modules(antiphon.__path__):
-        if not room.name.startswith("_"):
-            suffix = "/" if room.ispkg else ".py"
-            assert f"`{room.name}{suffix}`" in readme, room.name
+    rows = re.findall(r"^\| `(\w+)(/|\.py)` \|", readme.partition("## Layout")[2], re.MULTILINE)
+    assert [name for name, _ in rows] == order
+    kinds = {one.name: "/" if one.ispkg else ".py" for one in pkgutil.iter_modules(antiphon.__path__)}
+    assert dict(rows).items() <= kinds.items()
+
+
+def test_the_architecture_page_has_every_package_from_top_to_bottom() -> None:
+    layers = contract("A package imports only packages below it")["layers"]
+    levels = {name.strip(): number for number, layer in enumerate(layers) for name in layer.split("|")}
+    table = (
+        (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## Packages")[2].partition("##")[0]
+    )
+    rows = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines() if row.startswith("| `")]
+    assert {name for row in rows for name in row} == levels.keys() - {"__main__"}
+    assert [levels[row[0]] for row in rows] == sorted(levels[row[0]] for row in rows)
+
+
+def test_every_package_but_the_chat_may_not_import_the_packages_of_the_chat() -> None:
+    sources = contract("Only the tui package imports the packages of the chat")["source_modules"]
+    packages = {f"antiphon.{one.name}" for one in pkgutil.iter_modules(antiphon.__path__)}
+    assert packages - {"antiphon.__main__", "antiphon.tui"} == set(sources)
 
 
 def test_every_decision_stands_in_the_index() -> None:
     index = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
     for record in (ROOT / "docs" / "adr").glob("[0-9]*.md"):
         assert f"({record.name})" in index, record.name
+
+
+def test_every_test_that_took_the_place_of_another_exists() -> None:
+    page = (ROOT / "docs" / "evidence" / "moved-tests.md").read_text(encoding="utf-8")
+    successors = re.findall(r"`(test_\w+)`", "".join(line.partition("→")[2] for line in page.splitlines()))
+    files = (path for path in (ROOT / "tests").rglob("test_*.py") if "node_modules" not in path.parts)
+    there = set(re.findall(r"def (test_\w+)\(", "".join(path.read_text(encoding="utf-8") for path in files)))
+    assert len(successors) > 1000
+    assert set(successors) - there == set()
 
 
 # --- the rule about skips ---

@@ -96,6 +96,24 @@ def test_a_module_named_by_a_gerund_is_an_offence_and_a_noun_in_ing_is_none(tmp_
     ]
 
 
+def test_a_public_class_named_by_a_gerund_is_an_offence(tmp_path: Path) -> None:
+    classes = (
+        "class PartSinging: ...\n\n\nclass _Singing: ...\n\n\nclass SingingVoice: ...\n\n\nclass NoteMissing: ...\n"
+    )
+    write(tmp_path, {"choir/song.py": classes + LONG})
+    assert broken(tmp_path) == ["gerund: choir/song.py: a class is named by a noun, `PartSinging` is none"]
+
+
+def test_an_old_word_in_a_test_is_an_offence_but_as_the_name_of_a_variable(tmp_path: Path) -> None:
+    write(tmp_path, {"choir/song.py": LONG})
+    (tmp_path / "tests").mkdir()
+    lines = ["def test_nobody_sings() -> None:", '    """What is said."""', "    told = `whoever`", ""]
+    (tmp_path / "tests" / "test_song.py").write_text(
+        "\n".join(lines).replace("`whoever`", '"whoever"'), encoding="utf-8"
+    )
+    assert [one.split(" not ")[1].partition(",")[0] for one in broken(tmp_path)] == ["`nobody`", "`said`"]
+
+
 def test_a_directory_holds_fifteen_modules_unless_they_are_chapters(tmp_path: Path) -> None:
     many = {f"{package}/voice_{n}.py": LONG for package in ("choir", "traffic/rules") for n in range(16)}
     write(tmp_path, many)

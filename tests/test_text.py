@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon.export.html import safe
-from antiphon.text import exact, prose
+from antiphon.text import exact, prose, repaired_json, replace_surrogates
 from antiphon.tui.painter import clean
 from antiphon.tui.painter import exact as exact_on_screen
 from tests.rows import each_row
@@ -114,3 +114,26 @@ def test_words_that_come_in_pieces_are_kept_too(what: str) -> None:
         return  # a row of tags is only known to be a flag when it is whole
     shown = "".join(prose(sign, text[:place]) for place, sign in enumerate(text))
     assert shown == text
+
+
+@each_row(
+    ("json", "repaired"),
+    [
+        (rb'"\ud83d b"', rb'"\ufffd b"'),
+        (rb'"\uDE00 b"', rb'"\ufffd b"'),
+        (rb'"\ud83d\ud83d\ude00"', rb'"\ufffd\ud83d\ude00"'),
+        (rb'"\\\ud83d"', rb'"\\\ufffd"'),
+    ],
+)
+def test_half_of_a_surrogate_pair_in_json_is_replaced(json: bytes, repaired: bytes) -> None:
+    assert replace_surrogates(json) == repaired
+
+
+def test_json_without_half_of_a_pair_stays_the_same_object() -> None:
+    for json in (rb'"\ud83d\ude00 \\ud83d"', rb'"\u0041"', b'"plain"'):
+        assert replace_surrogates(json) is json
+        assert repaired_json(json) is json
+
+
+def test_bytes_that_are_not_utf_8_are_replaced_in_a_line_of_json() -> None:
+    assert repaired_json(b'"\xff \\ud83d"') == '"\ufffd \\ufffd"'.encode()

@@ -87,7 +87,7 @@ def in_terminal(words: tuple[str, ...], cwd: str, env: dict[str, str]) -> str:
     try:
         while chunk := os.read(ours, 65536):
             said += chunk
-    except OSError:  # it has ended, and nobody else has the terminal
+    except OSError:  # it has ended, and no other process has the terminal
         pass
     finally:
         os.close(ours)

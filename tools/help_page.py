@@ -1,4 +1,4 @@
-"""Write docs/commands.md: every command as its own `--help` tells it. `python tools/help_page.py > docs/commands.md`"""
+"""Write docs/commands.md: every command as its own `--help` prints it. `python tools/help_page.py > docs/commands.md`"""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ COLUMNS = "100"
 
 HEAD = """# Commands
 
-Every command as its own `--help` tells it; made by `tools/help_page.py`, compared by a test. What holds for all of them: [the command line](command-line.md). More about
+Every command as its own `--help` prints it; made by `tools/help_page.py`, compared by a test. What holds for all of them: [the command line](command-line.md). More about
 [run](run.md), [compare](compare.md), [chat](chat.md), [setup](editors.md), [sessions](sessions.md), the [policy](policy.md), the [doctor](doctor.md), [replay](replay.md) and the [configuration](config.md).
 """
 

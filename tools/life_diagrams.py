@@ -55,11 +55,11 @@ def section(address: str) -> str:
     parts.append(f" {life.about}\n" if life.about else "\n")
     parts.append(f"\n```mermaid\n{life.diagram()}```\n\n| state | event | next state |\n|---|---|---|\n")
     for state, names, following in life.arrows():
-        parts.append(f"| {_said(state)} | {names} | {_said(following) if following is not state else 'the same'} |\n")
+        parts.append(f"| {_word(state)} | {names} | {_word(following) if following is not state else 'the same'} |\n")
     return "".join(parts)
 
 
-def _said(state: Enum) -> str:
+def _word(state: Enum) -> str:
     return str(state.value)
 
 

@@ -5,12 +5,13 @@
     python tools/source_tree.py --numbers duet cli  # and what stands out in these packages, name by name
     python tools/source_tree.py --shrink            # write the known offences anew, where there are fewer by now
 
-A file has 600 lines at most, here and in the code around the package. The other limits are those of the package:
+A file has 600 lines at most, here and in the code around the package. No docstring, comment, function or class there uses an old word. The
+other limits are those of the package:
 
     function    60 lines at most
     methods     20 public methods of a class at most
     name        no `utils`, `helpers` or `common`: a module is named after its subject
-    gerund      no module is named by what it is doing (`opening.py`); a noun that ends in -ing is no gerund
+    gerund      no module and no public class is named by what it does (`opening.py`); a noun that ends in -ing is no gerund
     directory   15 modules at most, but for those that hold a module for each chapter or message family
     small       no module under 40 lines that only one other module imports: it belongs into that one
     class       a public class name is used once in the whole package; the same message of two versions counts as one
@@ -39,7 +40,7 @@ from typing import Final, NamedTuple
 
 PACKAGE: Final = "antiphon"
 AROUND: Final = ("tests", "tools", "benchmarks", "examples")
-"""Code outside of the package, which has the limit on files alone."""
+"""Code outside of the package, which has the limits on files and words alone."""
 KNOWN: Final = Path("tools") / "known_offences.toml"
 
 FILE_LINES: Final = 600
@@ -56,7 +57,11 @@ VAGUE: Final = frozenset({"utils", "helpers", "common"})
 NOT_GERUNDS: Final = frozenset(
     {"string", "ring", "nothing", "everything", "thing", "framing", "setting", "pending", "testing"}
 )
-"""Words in -ing that are nouns or adjectives; `testing` is what everybody calls such a module."""
+"""Words in -ing that are nouns or adjectives; `testing` is the usual name of such a module."""
+CLASS_NOUNS: Final = frozenset(
+    {"buffering", "finding", "heading", "listing", "missing", "ping", "reasoning", "recording", "ruling", "warning"}
+)
+"""More of them, as the last word of a class. An error may be called after what is missing."""
 FAMILIES: Final = frozenset(
     {"conformance/suites/agent", "conformance/suites/client", "traffic/rules", "protocol/v1", "protocol/v2"}
 )
@@ -85,6 +90,9 @@ OLD_WORDS: Final = {
 """Words that are not used here, and what to write instead. In names each is a whole word, between underscores or capitals."""
 
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_MAY_BE_OLD: Final = re.compile(
+    rf"(?<![a-z])(?:{'|'.join(f'[{word[0]}{word[0].upper()}]{word[1:]}' for word in OLD_WORDS)})(?![a-z])"
+)
 _LISTED: Final = re.compile(r"^ *([a-z_][a-z0-9_]*)(?:\.py|/)(?= +\S)", re.MULTILINE)
 
 
@@ -153,6 +161,12 @@ class Module:
         words = self.relative.stem.split("_")
         return any(word.endswith("ing") and word not in NOT_GERUNDS for word in words)
 
+    @property
+    def gerund_classes(self) -> list[str]:
+        """The public classes whose last word is a gerund."""
+        last = {name: _WORD.findall(name)[-1].lower() for name in self.public_classes}
+        return [name for name, word in last.items() if word.endswith("ing") and word not in NOT_GERUNDS | CLASS_NOUNS]
+
     @cached_property
     def listed(self) -> list[str]:
         """The modules and packages that its docstring lists: a name with `.py` or `/`, and what it has."""
@@ -160,8 +174,8 @@ class Module:
 
     def old_words(self) -> Iterator[tuple[int, str]]:
         """The words of `OLD_WORDS` in names that are defined here, in docstrings and in comments, each with its line."""
-        for line, text in (*_defined_names(self.tree), *_prose(self.tree, self.text)):
-            yield from ((line, word) for found in _WORD.findall(text) if (word := found.lower()) in OLD_WORDS)
+        if _MAY_BE_OLD.search(self.text) is not None:
+            yield from _old_words((*_defined_names(self.tree), *_prose(self.tree, self.text)))
 
     def imports(self, known: "dict[str, Module]") -> Iterator[str]:
         """The modules of the package that this one names, those for type checking and inside of functions too."""
@@ -296,6 +310,7 @@ def _reachable(start: str, edges: dict[str, set[str]]) -> set[str]:
 def offences(tree: SourceTree) -> Iterator[Offence]:
     """Every limit that is broken in a tree, known or not."""
     yield from _long_files(tree)
+    yield from _old_words_around(tree)
     for module in tree.modules.values():
         where = Path("src") / PACKAGE / module.relative
         if module.relative.stem in VAGUE:
@@ -317,6 +332,9 @@ def _misplaced_modules(tree: SourceTree) -> Iterator[Offence]:
     """Modules with a name, a directory or a file that should not be theirs."""
     for module in tree.gerunds():
         yield Offence("gerund", module.top, f"{module.relative}: a module is named by a noun")
+    for module in tree.modules.values():
+        for name in module.gerund_classes:
+            yield Offence("gerund", module.top, f"{module.relative}: a class is named by a noun, `{name}` is none")
     for path, size in tree.full_directories().items():
         top = path.parts[0] if path.parts else PACKAGE
         yield Offence("directory", top, f"{path}: {size} modules, at most {DIRECTORY}")
@@ -334,13 +352,35 @@ def _repeated_classes(tree: SourceTree) -> Iterator[Offence]:
 
 def _long_files(tree: SourceTree) -> Iterator[Offence]:
     for folder in ("src", *AROUND):
-        for path in sorted((tree.root / folder).rglob("*.py")):
-            name = path.relative_to(tree.root)
-            if "node_modules" in name.parts:
-                continue
-            lines = len(path.read_text(encoding="utf-8").splitlines())
+        for name, text in _sources(tree.root, folder):
+            lines = len(text.splitlines())
             if lines > FILE_LINES:
                 yield Offence("file", folder, f"{name}: {lines} lines, at most {FILE_LINES}")
+
+
+def _sources(root: Path, folder: str) -> Iterator[tuple[Path, str]]:
+    """The Python files below a folder, without packages of others, and their texts."""
+    for path in sorted((root / folder).rglob("*.py")):
+        if "node_modules" not in path.parts:
+            yield path.relative_to(root), path.read_text(encoding="utf-8")
+
+
+def _old_words_around(tree: SourceTree) -> Iterator[Offence]:
+    """Old words in the code around the package. Variables there may have any name."""
+    for folder in AROUND:
+        for name, text in _sources(tree.root, folder):
+            if _MAY_BE_OLD.search(text) is None:
+                continue  # most files: to parse them all takes seconds
+            parsed = ast.parse(text)
+            kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+            names = ((node.lineno, node.name) for node in ast.walk(parsed) if isinstance(node, kinds))
+            for line, word in _old_words((*names, *_prose(parsed, text))):
+                yield Offence("word", folder, f"{name}:{line}: not `{word}`, but {OLD_WORDS[word]}")
+
+
+def _old_words(texts: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    for line, text in texts:
+        yield from ((line, word) for found in _WORD.findall(text) if (word := found.lower()) in OLD_WORDS)
 
 
 def _large_parts(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -36,7 +36,7 @@ TARGETS = {
 """What Zed calls it → what Python calls it."""
 
 UNPUBLISHED = "https://antiphon.example/antiphon"
-"""An address that nobody can have: the project is not published yet."""
+"""An address that cannot exist: the project is not published yet."""
 
 
 def version() -> str:

@@ -23,7 +23,7 @@ class Cli:
     chosen: str
     """The variable that names another one."""
     named: tuple[str, ...]
-    """The variables by which the bridges are told which one to drive."""
+    """The variables by which the bridges are given which one to drive."""
     furnish: Callable[[Path, str], dict[str, str]]
     """Given its home and the model's address: make it ready, and say what belongs into its environment."""
 

@@ -1,4 +1,4 @@
-"""A model on loopback that says as many words as the prompt asks for, as fast as it can be heard. Knows no bridge.
+"""A model on loopback that sends as many words as the prompt asks for, as fast as it can be received. Knows no bridge.
 
 `python -m benchmarks.bridges.model` prints its address and serves until its input ends.
 """

@@ -29,7 +29,7 @@ def play_bridge(command: Sequence[str], engine: Engine, words: int, settle: floa
     """Play the whole of it with one bridge, three times started in one home; `settle` is how long it is left alone.
 
     Raises:
-        RunFailed: it said something else than the model did, or nothing; or there is no CLI.
+        RunFailed: it sent something else than the model did, or nothing; or there is no CLI.
     """
     cli = CLIS[engine]
     program = cli.program()

@@ -23,7 +23,7 @@ def wanted(said: object) -> int:
 
 @cache
 def words_of(number: int) -> tuple[str, ...]:
-    """List what is said, one delta each: pieces of about the size of a token."""
+    """List what is sent, one delta each: pieces of about the size of a token."""
     text = " ".join(TEXTS) + " "
     pieces = [text[at : at + 6] for at in range(0, len(text) - 6, 6)]
     return tuple(pieces[index % len(pieces)] for index in range(number))

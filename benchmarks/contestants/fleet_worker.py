@@ -42,7 +42,7 @@ FLOOD: Final = 50
 
 
 class InnerAgent:
-    """An agent in the process of its worker. It answers at once, and sends what it is told to."""
+    """An agent in the process of its worker. It answers at once, and sends what it is asked for."""
 
     def __init__(self) -> None:
         self.transport: MemoryTransport | None = None
@@ -132,7 +132,7 @@ class InnerClient:
 
 
 class MeasuredWorker:
-    """The worker, and what it is told to do."""
+    """The worker, and its order."""
 
     def __init__(self, broker: Broker, worker: FleetWorker, agent: InnerAgent) -> None:
         self._broker, self._worker, self._agent = broker, worker, agent

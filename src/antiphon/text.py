@@ -1,4 +1,4 @@
-"""Text for people: invisible characters made visible, ANSI codes removed, lines cut to a width, Markdown fences.
+"""Text for people: invisible characters made visible, ANSI codes removed, lines cut to a width, Markdown fences, halves of characters.
 
 Pure, and light: every command imports it. There are two measures of what is made visible:
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
-    "CODES", "EXACT", "PROSE", "TAGS", "Paint", "Style", "cut", "exact", "exact_line", "fenced", "one_line", "prose", "size_in_words", "strip_ansi", "table", "width_of", "xml_text",
+    "CODES", "EXACT", "PROSE", "TAGS", "Paint", "Style", "cut", "exact", "exact_line", "fenced", "one_line", "prose", "repaired_json", "replace_surrogates", "size_in_words", "strip_ansi", "table", "width_of", "xml_text",
 ]  # fmt: skip
 
 _CONTROLS: Final = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
@@ -219,6 +219,30 @@ def size_in_words(size: int) -> str:
         return "1 byte" if size == 1 else f"{size} bytes"
     unit, name = (1 << 20, "MiB") if size >= 1000 << 10 else (1 << 10, "KiB")
     return f"{(size + unit // 2) // unit} {name}" if size >= 100 * unit else f"{size / unit:.3g} {name}"
+
+
+@cache
+def _escapes() -> re.Pattern[bytes]:
+    """Halves of surrogate pairs in JSON; also whole pairs and escaped backslashes, so that `\\\\ud800` is not taken for a half."""
+    return re.compile(rb"(?i)(?:\\\\)+|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})")
+
+
+def replace_surrogates(json: bytes) -> bytes:
+    """Replace halves of surrogate pairs in JSON by U+FFFD: programs that cut UTF-16 text in two send them. Without any, `json` itself."""
+    if b"\\u" not in json:
+        return json
+    repaired = _escapes().sub(lambda found: rb"\ufffd" if found[1] else found[0], json)
+    return json if repaired == json else repaired
+
+
+def repaired_json(line: bytes) -> bytes:
+    """Replace what is no text in a line of JSON by U+FFFD: halves of surrogate pairs, and bytes that are not UTF-8. Without any, `line` itself."""
+    repaired = replace_surrogates(line)
+    try:
+        repaired.decode()
+    except UnicodeDecodeError:
+        return repaired.decode(errors="replace").encode()
+    return repaired
 
 
 _FORBIDDEN_IN_XML: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), 65533)

@@ -51,7 +51,7 @@ class Editor:
 
     @property
     def order(self) -> list[str]:
-        """What the agent said: text as it is, `tool_call:pending`, `answer:session/new`, `ask:fs/read_text_file`."""
+        """What the agent sent: text as it is, `tool_call:pending`, `answer:session/new`, `ask:fs/read_text_file`."""
         return [self._word(message) for message in self.received]
 
     def _word(self, message: Message) -> str:

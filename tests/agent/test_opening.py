@@ -1,4 +1,4 @@
-"""A session is opened: what is said meanwhile leaves after the answer, whatever the hook does; a load sends all before it."""
+"""A session is opened: what is sent meanwhile leaves after the answer, whatever the hook does; a load sends all before it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

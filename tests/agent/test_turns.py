@@ -1,4 +1,4 @@
-"""Prompts of one session: one at a time, in order, each answered once, and nothing said in a turn after its answer."""
+"""Prompts of one session: one at a time, in order, each answered once, and nothing sent in a turn after its answer."""
 
 import asyncio
 from collections.abc import Callable

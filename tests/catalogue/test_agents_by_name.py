@@ -13,10 +13,10 @@ from antiphon.catalogue.agents import (
     FoundAgent,
     MissingAgent,
     UnknownAgent,
-    command_for,
     find,
     find_all,
     names,
+    start_of,
 )
 from antiphon.catalogue.known import KNOWN
 from antiphon.config.shapes import OwnAgent, Settings
@@ -37,6 +37,10 @@ COMMANDS = {
     "fast-agent": ["fast-agent-acp"],
 }
 """Written a second time on purpose: a slip in either is a failure."""
+
+
+def command_for(name: str, settings: Settings | None = None) -> list[str]:
+    return list(start_of(name, settings).command)
 
 
 def test_every_known_agent_is_found_by_its_command(place: Path) -> None:

@@ -1,4 +1,4 @@
-"""The programs that our engines drive: where each is looked for, in which order, and what is said when it is not there."""
+"""The programs that our engines drive: where each is looked for, in which order, and the error when it is not there."""
 
 import subprocess
 import sys

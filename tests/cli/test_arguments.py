@@ -39,7 +39,7 @@ def parsers() -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
 
 
 ALL = dict(parsers())
-SPOKEN = {path: parser for path, parser in ALL.items() if path != ("help",)}  # `help` shows, whatever else is said
+SPOKEN = {path: parser for path, parser in ALL.items() if path != ("help",)}  # `help` shows, whatever else is given
 every = each_row("path", ALL, ids=" ".join)
 spoken = each_row("path", SPOKEN, ids=" ".join)
 

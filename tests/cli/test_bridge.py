@@ -65,7 +65,7 @@ class Between:
     def __init__(self, folder: Path, *sent: list[str]) -> None:
         (folder / "script.json").write_text(json.dumps(sent), encoding="utf-8")
         (folder / "agent.py").write_text(SCRIPT, encoding="utf-8")
-        self._heard = folder / "heard"
+        self._received = folder / "heard"
         self.words = [
             *BRIDGE,
             "--",
@@ -82,13 +82,13 @@ class Between:
             finally:
                 await transport.close()
 
-    async def heard(self, number: int) -> list[str]:
+    async def received_lines(self, number: int) -> list[str]:
         """The first lines that the agent got."""
         await until(lambda: len(self._lines()) >= number)
         return self._lines()
 
     def _lines(self) -> list[str]:
-        return self._heard.read_text(encoding="utf-8").splitlines()
+        return self._received.read_text(encoding="utf-8").splitlines()
 
 
 PERMISSION = '{"jsonrpc":"2.0","id":%s,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[]}}'
@@ -124,7 +124,7 @@ async def test_a_permission_request_is_forwarded_as_a_request_and_answered_under
         assert request["method"] == "session/request_permission" and "id" in request
         outcome = {"outcome": {"outcome": "selected", "optionId": "allow"}}
         await client.send(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": outcome}).encode())
-        _, answer = await between.heard(2)
+        _, answer = await between.received_lines(2)
         assert json.loads(answer) == {"jsonrpc": "2.0", "id": json.loads(written), "result": outcome}
         assert f'"id": {written}' in answer
 
@@ -135,12 +135,12 @@ async def test_the_ids_of_both_sides_are_kept_apart(tmp_path: Path) -> None:
     async with between.client() as client:
         await client.send(START)
         asked = json.loads(await received(client))
-        prompt = json.loads((await between.heard(1))[0])
+        prompt = json.loads((await between.received_lines(1))[0])
         assert prompt["method"] == "session/prompt"
         await client.send(
             json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"outcome": {"outcome": "cancelled"}}}).encode()
         )
-        answered = json.loads((await between.heard(2))[1])
+        answered = json.loads((await between.received_lines(2))[1])
         assert answered["id"] == 1 and answered["result"]["outcome"] == {"outcome": "cancelled"}
 
 

@@ -31,7 +31,7 @@ def session_of(place: Place, *words: str, **env: str) -> str:
 
 
 def edited(place: Place, text: str) -> str:
-    """A session that an editor had, in which something was said."""
+    """A session that an editor had, in which something was sent."""
     command = [sys.executable, "-m", "antiphon", "agent"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=place.cwd,

@@ -139,7 +139,7 @@ def test_messages_are_distinguished_by_an_empty_line(place: Place) -> None:
 
 
 def test_updates_after_the_response_are_still_shown(place: Place) -> None:
-    done = place.run("hi", "--agent", place.agent(agents.TellsLate))
+    done = place.run("hi", "--agent", place.agent(agents.ReportsLate))
     assert done.out == "Call and response.\n"
 
 

@@ -92,7 +92,7 @@ PROMPTS = (
     "/search sing", "/delete README.md", "/plans", "/child", "/echo x", "/mcp", "/no-such",
 )  # fmt: skip
 ASKING = ("/edit notes.txt x", "/run echo x", "/permission", "/delete README.md")
-"""Those that have to be permitted: what is said then depends on the answer."""
+"""Those that have to be permitted: what is sent then depends on the answer."""
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def read_until(program: "subprocess.Popen[bytes]", wanted: bytes) -> None:
-    """Read until it has said this."""
+    """Read until it has sent this."""
     assert program.stdout is not None
     line = b""
     while wanted not in line:

@@ -1,4 +1,4 @@
-"""Connecting: whom, how, and what is said when it cannot be done."""
+"""Connecting: whom, how, and the error where it cannot be done."""
 
 import asyncio
 import sys
@@ -28,7 +28,7 @@ from tests.limits import limit
 
 
 async def refused(target: object, **options: object) -> str:
-    """What is said of a target that is none."""
+    """The error for a target that makes no sense."""
     with pytest.raises(AcpError) as caught:
         async with connect(target, **options):  # type: ignore[arg-type]  # that is the point
             pass

@@ -59,7 +59,7 @@ async def test_a_cancelled_turn_ends_as_cancelled_however_the_agent_ends_it(tmp_
         assert isinstance(await anext(turn), v1.ToolCall)
         assert (await turn.cancel()).stop_reason == v1.StopReason.CANCELLED
         assert turn.result.stop_reason == v1.StopReason.CANCELLED
-        # What it said after that is not lost.
+        # What it sent after that is not lost.
         assert "failed" in session.transcript.plain()
         assert (await turn.cancel()) == turn.result
         second = session.prompt("cancelled")

@@ -109,7 +109,7 @@ class Expires(Agent):
 
 
 class ExpiresLate(Agent):
-    """Finds out that the session expired after it has said something."""
+    """Finds out that the session expired after it has sent something."""
 
     capabilities: ClassVar[Message] = {"sessionCapabilities": {"resume": {}}}
 

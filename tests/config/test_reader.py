@@ -1,4 +1,4 @@
-"""One config file: what it says, and what is said about it."""
+"""One config file: what it says, and what is reported about it."""
 
 import re
 from pathlib import Path

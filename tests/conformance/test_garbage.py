@@ -16,7 +16,7 @@ from antiphon.conformance.standin_client import StandinClient
 from antiphon.conformance.wire import PeerRefusal, PeerWire
 from antiphon.traffic.entries import Direction
 from antiphon.transports.memory import memory_pair
-from tests.conformance.faults.wire_faults import change_answer, change_said
+from tests.conformance.faults.wire_faults import change_answer, change_message
 from tests.conformance.memory import OPTIONS, Fault, InMemory, Message
 
 LIMITED = replace(OPTIONS, limit=0.3, start=1.0)
@@ -49,7 +49,7 @@ async def assert_reported(fault: Callable[[], Fault], only: Iterable[str] = ()) 
 
 
 def changed(method: str, change: Callable[[Message], Any]) -> Callable[[], Fault]:
-    return change_said(lambda message: message["method"] == method, lambda message: (change(message), None)[1])
+    return change_message(lambda message: message["method"] == method, lambda message: (change(message), None)[1])
 
 
 PERMISSION = "session/request_permission"

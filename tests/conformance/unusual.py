@@ -97,7 +97,7 @@ class Session:
 
 
 Store = dict[str, tuple[str, list[tuple[str, str]]]]
-"""Sessions that are there for the next agent too: id → the directory and what was said."""
+"""Sessions that are there for the next agent too: id → the directory and what was sent."""
 
 
 class Wrong(Refusal):

@@ -288,7 +288,7 @@ async def test_many_senders_at_a_full_pipe_all_get_their_turn() -> None:
 
         await asyncio.gather(*(talk(n) for n in range(50)))
         agent.router.on_request(m.LIST_SESSIONS, lambda _: ListSessionsResult([]))
-        await client.request(m.LIST_SESSIONS, ListSessions())  # behind everything that was said
+        await client.request(m.LIST_SESSIONS, ListSessions())  # behind everything that was sent
         assert len(received) == 2500
         for n in range(50):
             mine = [text.split()[0] for text in received if text.startswith(f"{n}/")]

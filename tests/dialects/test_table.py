@@ -11,7 +11,7 @@ from antiphon.errors import AcpError
 from antiphon.protocol import v1
 from antiphon.protocol.base import BAD_INPUT, LEGACY, Choice, Unknown, encode
 from antiphon.protocol.dialects import DialectRule
-from antiphon.protocol.methods import Half, Method, Reading
+from antiphon.protocol.methods import DecodedPart, Half, Method
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.dialects import HINTS, table
 from antiphon.protocol.v1.dialects.table import NULL_IS_ENOUGH, RULES, repair
@@ -98,7 +98,7 @@ def is_understood(row: Row) -> bool:
     return bool(msgspec.json.decode(encode(reading.value)) == row.seen and received == expected)
 
 
-def read_result(row: Row) -> Reading[Any]:
+def read_result(row: Row) -> DecodedPart[Any]:
     return m.CALLS_BY_NAME[row.method].read_result(row.wire)
 
 

@@ -97,7 +97,7 @@ class Machine:
             (self.bin / name).unlink()
 
     def visit(self, *words: str, **env: str) -> Done:
-        """Go there: what was said, and the status."""
+        """Go there; the output and the status."""
         environment = {**self.env, **env}
         if self.flags or any(name.startswith("PYTHON") for name in env):
             done = subprocess.run(

@@ -90,7 +90,7 @@ class FakeEngine(Engine):
         self.given: list[str] = []
         self.modes: list[str] = []
         self.kept: dict[str, list[v1.Update]] = {}
-        """Its own history: session → what was said."""
+        """Its own history: session → what was sent."""
         self.sessions: list[AgentSession] = []
         self.closed = 0
         self.broken: Exception | None = None

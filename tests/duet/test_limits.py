@@ -171,7 +171,7 @@ NOTICES: dict[str, Any] = {"clientCapabilities": {"session": {"notices": {}}}}
 
 
 class Turns:
-    """What was said in a session, and which of it the user was shown is not saved."""
+    """What was sent in a session, and which of it the user was shown is not saved."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -193,7 +193,7 @@ class Turns:
                 self.unsaved.add(text)
 
     def check(self, one: Agent, session: str, cwd: Path) -> None:
-        """What is loaded is what was said, but for what the user was shown as not saved."""
+        """What is loaded is what was sent, but for what the user was shown as not saved."""
         before = len(one.updates)
         assert "result" in one.ask("session/load", sessionId=session, cwd=str(cwd), mcpServers=[])
         loaded = [each["content"]["text"] for each in one.updates[before:] if each["sessionUpdate"] == "user_message_chunk"]  # fmt: skip

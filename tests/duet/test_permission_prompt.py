@@ -104,7 +104,7 @@ async def test_what_an_engine_does_through_us_is_decided_asked_and_remembered_li
     [asked] = editor.asked
     assert asked.session_id == "joint" and v1.Diff(str(song), "la\n", "do\n") in (asked.tool_call.content or [])
     assert ids(asked) == ["allow", *IDS, "reject"] and texts(asked) == "Gemini asks."
-    await guard.admit(write, editor, "Gemini")  # as it was said
+    await guard.admit(write, editor, "Gemini")  # as it was sent
     with pytest.raises(RequestError, match="denies it"):
         await guard.admit(v1.WriteTextFile("joint", str(work / "secret" / "x"), "la"), editor)
     with pytest.raises(RequestError, match="permission denied"):

@@ -32,7 +32,7 @@ async def choose(editor: Editor, session: str, **options: str) -> None:
 
 
 def words(editor: Editor) -> str:
-    """All that was said, in order."""
+    """All that was sent, in order."""
     chunks = editor.updates("agent_message_chunk")
     return "".join(chunk["content"]["text"] for chunk in chunks)
 

@@ -55,5 +55,5 @@ def updates_of(messages: list[Message], kind: str) -> list[Message]:
 
 
 def text_of(messages: list[Message], kind: str = "agent_message_chunk") -> str:
-    """What was said."""
+    """What was sent."""
     return "".join(each["content"]["text"] for each in updates_of(messages, kind))

@@ -101,9 +101,9 @@ class Client:
         self.agent: ConnectedAgent
         self.session: ClientSession
         self.frames: list[Json] = []
-        """What the agent said, as it stood on the wire."""
+        """What the agent sent, as it stood on the wire."""
         self.sent: list[Json] = []
-        """What was said to the agent."""
+        """What was sent to the agent."""
         self.between: list[v1.Update] = []
         """Updates outside of turns."""
         self.asked: list[v1.RequestPermission] = []
@@ -186,7 +186,7 @@ class Client:
 
     @property
     def all_text(self) -> str:
-        """All that the agent said, in turns and between them."""
+        """All that the agent sent, in turns and between them."""
         return "".join(each["content"]["text"] for each in self.updates_of("agent_message_chunk"))
 
     def option(self, config_id: str) -> v1.SelectConfig:

@@ -34,13 +34,13 @@ DEMO = [sys.executable, "-m", "antiphon", "agent", "--engine", "demo"]
 
 
 class DemoClient:
-    """One running demo agent, its sessions, and what was said."""
+    """One running demo agent, its sessions, and what was sent."""
 
     def __init__(self, connection: Connection, workspace: Path) -> None:
         self.connection = connection
         self.workspace = workspace
         self.frames: list[dict[str, Any]] = []
-        """What the agent said."""
+        """What the agent sent."""
         self.answer_permission = "allow"
         self.exit: v1.WaitForExitResult | None = None
         """What it says of a command that ended, instead of what is true."""
@@ -67,7 +67,7 @@ class DemoClient:
 
 
 def text_of(updates: list[v1.Update]) -> str:
-    """What the agent said."""
+    """What the agent sent."""
     chunks = [each.content for each in updates if isinstance(each, v1.AgentMessageChunk)]
     return "".join(block.text for block in chunks if isinstance(block, v1.TextBlock))
 

@@ -92,7 +92,7 @@ def _environment(at: Ground, path: Path) -> dict[str, str]:
 
 
 class Place(Ground):
-    """A place with the CLI of an engine and its model. What every engine has is here; how each has it, is said by their own."""
+    """A place with the CLI of an engine and its model. What every engine has is here; how each has it, its own place knows."""
 
     engine: ClassVar[str]
     title: ClassVar[str]

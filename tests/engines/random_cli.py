@@ -60,7 +60,7 @@ class Cli:
     # As a program.
 
     def die(self) -> None:
-        """End it, in whatever it is doing. What it said before is still received."""
+        """End it, in whatever it is doing. What it sent before is still received."""
         if self.lost is None:
             self.lost = ConnectionClosed("it was killed")
             for task in self.working:

@@ -36,7 +36,7 @@ async def loaded(client: DemoClient, session: str) -> tuple[list[v1.Update], v1.
 
 
 def messages_of(updates: list[v1.Update]) -> list[tuple[str, str]]:
-    """Who said what."""
+    """Who sent what."""
     return [
         ("user" if isinstance(each, v1.UserMessageChunk) else "agent", each.content.text)
         for each in updates
@@ -111,7 +111,7 @@ async def test_resuming_is_silent(workspace: Path) -> None:
 
 
 async def begun(client: DemoClient) -> str:
-    """A session in which something was said."""
+    """A session in which something was sent."""
     session = await client.new()
     await client.prompt(session, "/echo hello")
     return session
@@ -120,7 +120,7 @@ async def begun(client: DemoClient) -> str:
 async def test_sessions_are_listed_newest_first_and_by_directory(workspace: Path, tmp_path: Path) -> None:
     async with demo(workspace) as client:
         first, second = await begun(client), await begun(client)
-        await client.new()  # nothing is said in it, so there is nothing to go on with
+        await client.new()  # nothing is sent in it, so there is nothing to go on with
         client.workspace = tmp_path
         third = await begun(client)
         await client.prompt(first, "/echo I am the newest now")

@@ -1,11 +1,16 @@
 """What a request shows to be let in, and what of a request that opens a session reaches the agent."""
 
+from typing import cast
+
 import msgspec
+import pytest
 from msgspec import Raw
 
-from antiphon.gateway.access.checks import COOKIE, AccessRules, secret_of
+from antiphon.gateway.access.checks import COOKIE, Access, AccessRules, secret_of
+from antiphon.gateway.access.login import LoginTransport
 from antiphon.gateway.access.messages import ClientRules, reduced_opening
 from antiphon.transports.asgi.connections import Scope
+from antiphon.transports.memory import memory_pair
 from tests.rows import each_row
 
 
@@ -103,3 +108,22 @@ def reduced(given: dict[str, object]) -> tuple[list[object], list[str]]:
     line = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"mcpServers": [given]}})
     opening = reduced_opening(line, [Raw(msgspec.json.encode(given))], rules)
     return msgspec.json.decode(opening.line)["params"]["mcpServers"], opening.left_out
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (b'{"id":1,"method":"\xff"}', -32700),
+        (b'{"id":1,"method":"authenticate","params":{"methodId":"\xff"}}', -32000),
+    ],
+)
+async def test_a_client_that_has_not_signed_in_and_sends_no_utf_8_gets_an_error(
+    line: bytes, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner, _ = memory_pair()
+    monkeypatch.setattr(inner, "flush_soon", lambda: None)  # what is sent stays to be read here
+    # Without a token nothing is asked of the access.
+    transport = LoginTransport(inner, cast("Access", None), "127.0.0.1", lambda token: "")
+    transport.block_received(line + b"\n")
+    assert msgspec.json.decode(bytes(inner.out))["error"]["code"] == code
+    assert not transport.signed_in.done()

@@ -94,7 +94,7 @@ async def test_load_replays_the_whole_session_and_then_goes_on(tmp_path: Path) -
         assert other.frames[2:4] == [chunk(session, "one"), chunk(session, "two")]
 
 
-async def test_a_session_in_which_nothing_was_said_can_be_loaded_again(tmp_path: Path) -> None:
+async def test_a_session_in_which_nothing_was_sent_can_be_loaded_again(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         client = await place.client()
         session = await client.new(tmp_path)
@@ -325,7 +325,7 @@ def thought(session: str, text: str) -> bytes:
     return chunk(session, text).replace(b"agent_message_chunk", b"agent_thought_chunk")
 
 
-async def told(place: Stage, tmp_path: Path) -> str:
+async def session_with_pieces(place: Stage, tmp_path: Path) -> str:
     """A session with a history of pieces, of which some have fields that the schema does not know."""
     client = await place.client()
     session = await client.new(tmp_path)
@@ -344,7 +344,7 @@ async def told(place: Stage, tmp_path: Path) -> str:
 @pytest.mark.parametrize("when", ["initialize", "load", "attach"])
 async def test_history_is_merged_for_a_client_that_asks_for_it(tmp_path: Path, when: str) -> None:
     async with stage(tmp_path) as place:
-        session = await told(place, tmp_path)
+        session = await session_with_pieces(place, tmp_path)
         client = RawClient(place.hub)
         place.clients.append(client)
         wish = {"_meta": {"antiphon": {"merged": True, "numbers": True}}}
@@ -371,7 +371,7 @@ async def test_history_is_merged_for_a_client_that_asks_for_it(tmp_path: Path, w
 
 async def test_others_get_the_history_in_the_bytes_of_the_agent(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
-        session = await told(place, tmp_path)
+        session = await session_with_pieces(place, tmp_path)
         client = await place.client()
         await client.request("session/load", {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []})
         assert [frame for frame in client.frames if b"session/update" in frame] == place.journal.events["key0"]

@@ -441,7 +441,7 @@ deny = ["Bash(env)"]
 
 @contextmanager
 def attacked(directory: Path, *options: str, without: str = "nothing") -> Iterator[Gateway]:
-    """A gateway with an agent that does what it is told, secrets in its environment, and a policy of its user."""
+    """A gateway with an agent that does what its prompts say, secrets in its environment, and a policy of its user."""
     config = directory / "config"
     config.mkdir(parents=True, exist_ok=True)
     (config / "config.toml").write_text(CONFIG, encoding="utf-8")

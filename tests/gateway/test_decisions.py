@@ -204,7 +204,7 @@ async def test_a_request_that_one_client_refuses_is_rejected_when_the_other_leav
         assert result_of(place.agent) == REJECTED
 
 
-async def test_a_client_that_sends_an_error_and_leaves_has_said_nothing(tmp_path: Path) -> None:
+async def test_a_client_that_sends_an_error_and_leaves_has_decided_nothing(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         client = await place.client()
         session = await begun(place, tmp_path, client)

@@ -35,7 +35,7 @@ class PageClient:
         self._arrived: deque[Json] = deque()
         self._id = 0
         self.texts: dict[str, dict[str, list[str]]] = {}
-        """What was said in each session, by part: the deltas in the order of their indexes."""
+        """What was sent in each session, by part: the deltas in the order of their indexes."""
         self.calls: dict[str, Json] = {}
         self.plans: list[Json] = []
         self.decide = "once"
@@ -90,7 +90,7 @@ class PageClient:
         if "plan" in params:
             self.plans.append(params["plan"])
 
-    def said(self, session: str) -> list[str]:
+    def texts_of(self, session: str) -> list[str]:
         return ["".join(part) for part in self.texts.get(session, {}).values()]
 
 
@@ -118,7 +118,7 @@ def test_a_client_that_knows_the_page_alone_prompts_permits_cancels_loads_and_ha
             first = made["sessionId"]
             assert all(mode["id"] and mode["name"] for mode in made.get("modes", []))
             assert client.call(*prompt(first, "/many 20"))["stopReason"] == "end_turn"
-            assert client.said(first) == ["".join(f"{number} " for number in range(20))]
+            assert client.texts_of(first) == ["".join(f"{number} " for number in range(20))]
             assert client.call(*prompt(first, "/plan"))["stopReason"] == "end_turn"
             assert {step["status"] for step in client.plans[-1]["steps"]} == {"completed"}
             assert client.call(*prompt(first, "/permission"))["stopReason"] == "end_turn"
@@ -129,16 +129,16 @@ def test_a_client_that_knows_the_page_alone_prompts_permits_cancels_loads_and_ha
             second = client.call("session/new", cwd)["sessionId"]
             both = client.begin(prompt(first, "/many 5"), prompt(second, "/many 6"))
             assert [client.response(id)["result"]["stopReason"] for id in both] == ["end_turn"] * 2
-            assert client.said(second) == ["0 1 2 3 4 5 "]
+            assert client.texts_of(second) == ["0 1 2 3 4 5 "]
             slow = client.begin(prompt(second, "/slow 1000"))[0]
-            while len(client.said(second)) < 2:
+            while len(client.texts_of(second)) < 2:
                 client.next()
             client.begin(("session/cancel", {"sessionId": second}))
             assert client.response(slow)["result"]["stopReason"] == "cancelled"
-            before = client.said(first)
+            before = client.texts_of(first)
         with page_client(gateway, "oauth") as client:
             assert client.call("session/load", {"sessionId": first})["sessionId"] == first
-            assert client.said(first) == before
+            assert client.texts_of(first) == before
             assert client.call(*prompt(first, "/many 3"))["stopReason"] == "end_turn"
 
 

@@ -85,7 +85,7 @@ async def test_a_diff_that_only_the_permission_request_has_counts(tmp_path: Path
 
 
 @pytest.mark.parametrize(("kind", "word"), [("reject_once", "denied"), ("allow_once", "failed")])
-async def test_an_export_tells_what_was_rejected_from_what_failed(tmp_path: Path, kind: str, word: str) -> None:
+async def test_an_export_distinguishes_what_was_rejected_from_what_failed(tmp_path: Path, kind: str, word: str) -> None:
     async with stage(tmp_path) as place:
         client = await place.client()
         session = await client.new(tmp_path)

@@ -87,7 +87,7 @@ async def test_only_clients_that_ask_for_numbers_get_them(tmp_path: Path) -> Non
         assert numbers == [1, 2]
 
 
-async def test_initialize_has_the_extension_and_what_the_agent_said(tmp_path: Path) -> None:
+async def test_initialize_has_the_extension_and_what_the_agent_answered(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         place.agent.capabilities = {"promptCapabilities": {"image": True}, "_meta": {"x": 1}}
         client = await place.client()

@@ -1,4 +1,4 @@
-"""What people who run a gateway can see of it from outside: its log, and traces of its turns. Never what was said."""
+"""What people who run a gateway can see of it from outside: its log, and traces of its turns. Never what was sent."""
 
 import json
 import os

@@ -63,7 +63,7 @@ def cases() -> list[tuple[Principal, str, dict[str, object]]]:
     return refused
 
 
-async def test_nobody_does_more_than_the_role_of_the_token_or_share_allows(tmp_path: Path) -> None:
+async def test_no_client_does_more_than_the_role_of_the_token_or_share_allows(tmp_path: Path) -> None:
     async with stage(tmp_path) as place:
         place.agent.capabilities = {
             "loadSession": True,

@@ -64,7 +64,7 @@ async def test_a_stream_that_is_cut_before_its_first_event_gets_each_event_once(
             assert said == [*before, "/many 5", "0 1 2 3 4 "]
 
 
-async def test_our_own_client_prompts_over_both_profiles_and_loads_what_the_other_said(tmp_path: Path) -> None:
+async def test_our_own_client_prompts_over_both_profiles_and_loads_what_the_other_sent(tmp_path: Path) -> None:
     async with gateway(tmp_path) as (_, host):
         async with antiphon.connect(f"ws://{host}/acp") as agent:
             session = await agent.new_session(tmp_path)

@@ -95,9 +95,9 @@ async def orphan(self: tokens.TokenStore, token: tokens.AccessToken) -> object:
     return await self.create("browser", token.name, token.role)
 
 
-def whole_opening(line: bytes, servers: Any, rules: object) -> messages.Opening:
+def whole_opening(line: bytes, servers: Any, rules: object) -> messages.ReducedRequest:
     """Leave nothing out of a request that opens a session."""
-    return messages.Opening(line, msgspec.json.encode(servers), [])
+    return messages.ReducedRequest(line, msgspec.json.encode(servers), [])
 
 
 async def listen_on(self: connections.SocketConnection, reason: str) -> None:

@@ -19,7 +19,7 @@ SAID: Final = frozenset(
 """The updates that every agent says when asked for all, whatever listens."""
 
 SAID_IF_WANTED: Final = frozenset({"notice", "compaction_update", "compaction_summary_chunk"})
-"""The updates that are only for clients that said they know them."""
+"""The updates that are only for clients that offered to take them."""
 
 KINDS: Final = frozenset({"allow_once", "allow_always", "reject_once", "reject_always"})
 
@@ -28,7 +28,7 @@ LACKING: Final = "Lacking: "
 
 
 class Seen(NamedTuple):
-    """What one client program said about one step."""
+    """What one client program reported about one step."""
 
     step: str
     ok: bool

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.prove]
 PROFILES = ("http", "ws")
 
 FAULTS: dict[tuple[str, str, str, str], str] = {}
-"""The client, the server, the profile and the step that fail for a reason of the peer, and what is then said."""
+"""The client, the server, the profile and the step that fail for a reason of the peer, and what is then reported."""
 
 
 def installed(name: str) -> None:

@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw, ValidationError
 
 from antiphon.errors import Code, RemoteProtocolError, ResponseError
 from antiphon.protocol.base import decoder, encode
-from antiphon.protocol.methods import Call, Reading
+from antiphon.protocol.methods import Call, DecodedPart
 from antiphon.protocol.salvage import salvage, salvage_with_notes
 from antiphon.protocol.v1 import methods
 from antiphon.protocol.v1.dialects.table import RULES
@@ -137,7 +137,7 @@ def refused_by_salvage(case: Case, value: Any) -> None:
     assert f"$.{case.wire}" in str(refusal.value) or f"`{case.wire}`" in str(refusal.value)
 
 
-READERS: dict[Any, list[Callable[[bytes], Reading[Any]]]] = {}
+READERS: dict[Any, list[Callable[[bytes], DecodedPart[Any]]]] = {}
 for method in methods.ALL:
     READERS.setdefault(method.params, []).append(method.read_params)
     if isinstance(method, Call):
@@ -158,7 +158,7 @@ def test_a_method_refuses_an_empty_message(case: Case) -> None:
     assert all(refused_or_explained(read, b"{}") for read in READERS[case.kind])
 
 
-def refused_or_explained(read: Callable[[bytes], Reading[Any]], raw: bytes) -> bool:
+def refused_or_explained(read: Callable[[bytes], DecodedPart[Any]], raw: bytes) -> bool:
     """As invalid params or as a senseless answer; or read, by a rule of a dialect that is named."""
     try:
         return bool(DIALECTS & set(read(raw).rules))

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from antiphon.errors import RemoteProtocolError, ResponseError
 from antiphon.protocol.base import EXACT, ITEMS, OR_DEFAULT, Model, decoder, encode
-from antiphon.protocol.methods import Call, Reading
+from antiphon.protocol.methods import Call, DecodedPart
 from antiphon.protocol.salvage import salvage
 from antiphon.protocol.v1 import methods
 from tests.protocol.parity import default_of, hints_of, marks_of, our_types, wire_names
 from tests.protocol.strategies import messages, values
 from tests.rows import each_row
 
-Reader = Callable[[bytes], Reading[Any]]
+Reader = Callable[[bytes], DecodedPart[Any]]
 
 few = settings(max_examples=4, deadline=None, derandomize=True, database=None)
 some = settings(max_examples=8, deadline=None, derandomize=True, database=None)

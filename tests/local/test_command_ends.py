@@ -24,7 +24,7 @@ wait
 
 
 async def wait_for_output(command: LocalCommand, word: str) -> None:
-    """Until it has said this."""
+    """Until it has sent this."""
     async with asyncio.timeout(20):
         while word not in command.output() and command.exit is None:
             await command.more()

@@ -24,7 +24,7 @@ from tests.rows import each_row
 ALLOW, ASK = Verdict.ALLOW, Verdict.ASK
 EDITS = PolicyMode.ACCEPT_EDITS
 
-# What has to be protected, said here once more: what the list forgets is found by comparing.
+# What has to be protected, listed here once more: what the list forgets is found by comparing.
 PROTECTED = (
     ".git/config", ".git/hooks/post-checkout", ".antiphon/config.toml", ".claude/settings.json", ".claude/settings.local.json",
     ".claude/commands/x.md", ".mcp.json", ".codex/config.toml", ".vscode/tasks.json", ".idea/workspace.xml", ".husky/pre-commit", ".envrc",

@@ -72,7 +72,7 @@ def listed_options(*program: str) -> tuple[str, ...]:
 
 
 def programs_here() -> list[str]:
-    """Programs whose arguments are said to be known, and that are installed."""
+    """Programs whose arguments are listed as known, and that are installed."""
     names = sorted({*ANY_WORDS, "awk", "find", "sed", "tar", "test", "[", "printf", "sort", "uniq", "split", "csplit", "install", "file", "tree", "xxd", "zip", "unzip", "rg",
                     "fd", "rsync", "shuf", "diff3", "sdiff", "iconv", "mawk"})  # fmt: skip
     return [

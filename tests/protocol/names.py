@@ -309,7 +309,7 @@ OURS: dict[tuple[type, str], Any] = {
     # Only `boolean` is listed, and every other word is allowed with a string.
     (session.SetConfigOption, "type"): str | None,
 }
-"""Fields whose type is said in another way here."""
+"""Fields whose type is written in another way here."""
 
 DEFAULTS: dict[tuple[type, str], Any] = {
     (tools.ToolCall, "kind"): tools.ToolKind.OTHER,

@@ -311,7 +311,7 @@ OURS: dict[tuple[type, str], Any] = {
     # The data of an error is plain JSON.
     (base.Failure, "data"): Any,
 }
-"""Fields whose type is said in another way here."""
+"""Fields whose type is written in another way here."""
 
 DEFAULTS: dict[tuple[type, str], Any] = {}
 PATCHES: tuple[type, ...] = (

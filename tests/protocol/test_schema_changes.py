@@ -1,4 +1,4 @@
-"""What moved in a newer schema is said in words, and by the tool for a folder of schemas."""
+"""What moved in a newer schema is printed in words, and by the tool for a folder of schemas."""
 
 import copy
 import json
@@ -22,7 +22,7 @@ def after(*changes: Any) -> list[str]:
     return sorted(moved(FACTS, newer))
 
 
-def test_types_fields_words_and_variants_that_moved_are_said_in_words() -> None:
+def test_types_fields_words_and_variants_that_moved_are_printed_in_words() -> None:
     def change(types: Json, methods: list[Json]) -> None:
         types["Weather"] = {"type": "string", "unstable": True}
         del types["PromptRequest"]["fields"]["_meta"]
@@ -47,7 +47,7 @@ def test_types_fields_words_and_variants_that_moved_are_said_in_words() -> None:
     ]
 
 
-def test_methods_that_moved_are_said_in_words() -> None:
+def test_methods_that_moved_are_printed_in_words() -> None:
     def change(types: Json, methods: list[Json]) -> None:
         methods[:] = [one for one in methods if one["name"] != "terminal/cancel"]
         next(one for one in methods if one["name"] == "session/fork").pop("unstable")
@@ -67,7 +67,7 @@ def test_a_type_that_only_has_another_name_is_not_called_new() -> None:
     assert "the type ToolCallUpdate is now called ToolReport" in after(change)
 
 
-def test_nothing_is_said_where_nothing_moved() -> None:
+def test_nothing_is_printed_where_nothing_moved() -> None:
     assert list(moved(FACTS, FACTS)) == []
 
 

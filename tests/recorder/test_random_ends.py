@@ -1,4 +1,4 @@
-"""Whatever the disk and the redactor do: recording ends, what was said is written or counted as missing, and the user is shown once."""
+"""Whatever the disk and the redactor do: recording ends, what was sent is written or counted as missing, and the user is shown once."""
 
 import json
 import random

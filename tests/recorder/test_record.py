@@ -43,7 +43,7 @@ def lines_in(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
-def said_in(path: Path, direction: str) -> list[Any]:
+def sent_in(path: Path, direction: str) -> list[Any]:
     return [line.get("msg", line.get("raw")) for line in lines_in(path) if line["dir"] == direction]
 
 
@@ -54,8 +54,8 @@ def test_bytes_pass_unchanged_and_both_directions_are_recorded_in_order(tmp_path
     assert done.stderr.decode() == f"antiphon record: recording to {path}\n"
     note, *lines = lines_in(path)
     assert note["dir"] == "note" and note["command"] == ["cat"] and note["note"].startswith("antiphon record ")
-    assert said_in(path, "c2a") == said_in(path, "a2c")
-    assert {"a": 1} in said_in(path, "a2c") and lines[-1]["partial"] is True
+    assert sent_in(path, "c2a") == sent_in(path, "a2c")
+    assert {"a": 1} in sent_in(path, "a2c") and lines[-1]["partial"] is True
     assert [line["t"] for line in lines] == sorted(line["t"] for line in lines)
     # A question is never behind its answer.
     kinds = [(line["dir"], line.get("raw")) for line in lines]
@@ -66,8 +66,8 @@ def test_the_agents_status_is_ours_and_all_its_words_are_passed_on_first(tmp_pat
     agent = python("import os; os.write(2, b'to people\\n'); print(end='x' * 3_000_000, flush=True); os._exit(7)")
     done = record("--stderr", "-q", "-o", str(tmp_path / "a.jsonl"), "--", *agent)
     assert (done.returncode, len(done.stdout), done.stderr) == (7, 3_000_000, b"to people\n")
-    assert said_in(tmp_path / "a.jsonl", "stderr") == ["to people"]
-    assert said_in(tmp_path / "a.jsonl", "a2c") == ["x" * 3_000_000]
+    assert sent_in(tmp_path / "a.jsonl", "stderr") == ["to people"]
+    assert sent_in(tmp_path / "a.jsonl", "a2c") == ["x" * 3_000_000]
 
 
 def test_an_agent_that_a_signal_ends_gives_128_and_its_number(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_recording_is_redacted_afterwards(tmp_path: Path, capsys: pytest.Captu
     source, target = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     source.write_text('{"t":0,"dir":"c2a","msg":{"password":"hunter2"}}\n', encoding="utf-8")
     assert main(["record", "--from", str(source), "-o", str(target), "--redact", "all"]) == 0
-    assert said_in(target, "c2a") == [{"password": "[secret 1]"}]
+    assert sent_in(target, "c2a") == [{"password": "[secret 1]"}]
     assert capsys.readouterr().err == f"antiphon record: 1 lines to {target}\n"
     assert main(["record", "--from", str(tmp_path / "none"), "-o", str(target), "--redact", "all"]) == 2
 
@@ -243,7 +243,7 @@ def test_an_agent_whose_reader_is_gone_is_recorded_on_and_ended(tmp_path: Path) 
         tap.stdin.write(b"go\n")
         tap.stdin.flush()
         assert tap.wait(limit()) == 128 + signal.SIGTERM
-    assert said_in(tmp_path / "a.jsonl", "a2c") == ["first", "second", "third"]
+    assert sent_in(tmp_path / "a.jsonl", "a2c") == ["first", "second", "third"]
 
 
 @pytest.mark.slow
@@ -253,7 +253,7 @@ def test_a_process_that_the_agent_leaves_behind_with_its_output_is_not_waited_fo
     )
     done = record("-q", "-o", str(tmp_path / "a.jsonl"), "--", *agent)
     os.kill(int(done.stdout), signal.SIGKILL)
-    assert done.returncode == 0 and said_in(tmp_path / "a.jsonl", "a2c") == [int(done.stdout)]
+    assert done.returncode == 0 and sent_in(tmp_path / "a.jsonl", "a2c") == [int(done.stdout)]
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.transports.asgi import AcpEndpoint
-from tests.recorder.test_record import RECORD, lines_in, record, said_in
+from tests.recorder.test_record import RECORD, lines_in, record, sent_in
 from tests.transports.serving import serve_demo, served
 
 
@@ -27,7 +27,7 @@ async def test_an_agent_at_an_address_is_recorded_like_one_that_is_started(profi
         _, errors = await tap.communicate()
     assert (tap.returncode, errors.count(b"\n")) == (0, 1)
     assert lines_in(path)[0]["command"] == ["antiphon", "bridge", "--connect", f"{profile}://{host}/acp"]
-    assert said_in(path, "c2a") == [json.loads(hello)] and said_in(path, "a2c") == [json.loads(answer)]
+    assert sent_in(path, "c2a") == [json.loads(hello)] and sent_in(path, "a2c") == [json.loads(answer)]
 
 
 def test_an_address_that_is_not_reached_is_reported_with_a_hint(tmp_path: Path) -> None:

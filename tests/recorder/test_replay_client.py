@@ -1,4 +1,4 @@
-"""The stand-in for a client: says what was said, and compares what the agent answers."""
+"""The stand-in for a client: sends what was sent, and compares what the agent answers."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def differences(player: ClientPlayer) -> list[str]:
 
 
 def start(recording: list[tuple[str, Any]] = TURN, *ignored: str, is_strict: bool = True) -> ClientPlayer:
-    """A client that has said its first word."""
+    """A client that has sent its first message."""
     player = client(recording, *ignored, is_strict=is_strict)
     assert player.ready(0.0) == [raw(recording[0]) + b"\n"]
     return player

@@ -269,7 +269,7 @@ async def test_a_joint_session_behind_the_gateway_is_listed_once(tmp_path: Path)
         (["--engine", "demo"], 2, "in place of"),
     ],
 )
-async def test_what_cannot_work_is_said_with_what_to_do(
+async def test_what_cannot_work_is_reported_with_what_to_do(
     gateway: Gateway, tmp_path: Path, more: list[str], status: int, said: str
 ) -> None:
     (tmp_path / "wrong").write_text("wrong", encoding="utf-8")

@@ -79,7 +79,7 @@ class Linked:
     def __init__(self, place: Stage, server: Server, client: RawClient, link: RemoteLink, reports: list[str]) -> None:
         self.place, self.server, self.client, self.link = place, server, client, link
         self.reports = reports
-        """What people were told."""
+        """What people were shown."""
 
     @property
     def hub_session(self) -> Any:
@@ -270,7 +270,7 @@ async def test_a_request_that_another_client_answered_meanwhile_is_cancelled(tmp
         assert "answered by bob: allow_once" in here.reports
 
 
-async def test_people_are_told_who_answered_in_place_of_them_and_what(tmp_path: Path) -> None:
+async def test_people_are_shown_who_answered_in_place_of_them_and_what(tmp_path: Path) -> None:
     async with linked(tmp_path) as here:
         session = await opened(here, tmp_path)
         bob = await here.place.client(BOB)

@@ -21,7 +21,6 @@ from antiphon.rpc.envelope import (
     decode,
     error_frame,
     head_of_answer,
-    replace_surrogates,
 )
 from tests.rows import each_row
 
@@ -118,10 +117,6 @@ def test_half_a_surrogate_pair_does_not_lose_a_notification() -> None:
     message = decode(b'{"method":"x","params":{"a":"\\ud83d b \\ud83d\\ude00 \\\\ud83d"}}')
     assert isinstance(message, Notification)
     assert msgspec.json.decode(message.params) == {"a": "� b 😀 \\ud83d"}
-
-
-def test_whole_pairs_need_no_mending() -> None:
-    assert replace_surrogates(b'"\\ud83d\\ude00 \\\\ud83d"') is None
 
 
 @pytest.mark.parametrize(

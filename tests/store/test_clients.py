@@ -42,7 +42,7 @@ async def test_the_last_session_is_that_of_the_client_that_is_meant(tmp_path: Pa
         for id, client in made:
             await store.create(id, "antiphon", "/w", client=client)
             await store.append(id, [b"said"])
-        await store.create("6", "antiphon", "/w", client="zed")  # nothing was said in it
+        await store.create("6", "antiphon", "/w", client="zed")  # nothing was sent in it
 
         async def last(**which: object) -> str | None:
             row = await store.last("antiphon", "/w", **which)  # type: ignore[arg-type]  # one of three

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from antiphon.protocol.base import UNSET, Model, Unknown, encode
-from antiphon.protocol.methods import Call, Method, Reading
+from antiphon.protocol.methods import Call, DecodedPart, Method
 from antiphon.protocol.v1 import methods
 from antiphon.protocol.v1.session import SessionUpdate
 from antiphon.protocol.v1.tools import ToolCallUpdate
@@ -57,7 +57,7 @@ def test_a_loss_would_be_noticed() -> None:
     ]
 
 
-def check(shape: Message | Answer, reading: Reading[Any], again: Reading[Any], sent: Json) -> None:
+def check(shape: Message | Answer, reading: DecodedPart[Any], again: DecodedPart[Any], sent: Json) -> None:
     value = reading.value
     assert reading.rules == shape.rules
     assert type(value.update if isinstance(value, SessionUpdate) else value) is shape.type

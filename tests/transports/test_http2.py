@@ -41,7 +41,7 @@ async def on_hypercorn(app: Any) -> AsyncIterator[str]:
         await serving
 
 
-async def told(events: Events, method: str) -> Json:
+async def next_message(events: Events, method: str) -> Json:
     """The next message of this method."""
     while True:
         _, message = await events.next()
@@ -70,12 +70,12 @@ async def test_prompts_permission_cancel_load_and_two_sessions_at_once_over_one_
                 answer = await raw.post(prompt(3, first, "/run echo la"), first)
                 assert (answer.status_code, answer.http_version) == (202, "HTTP/2")
                 await raw.post(prompt(4, second, "/slow 1000"), second)
-                request = await told(one, "session/request_permission")
+                request = await next_message(one, "session/request_permission")
                 option = next(each for each in request["params"]["options"] if each["kind"] == "allow_once")
                 outcome = {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
                 await raw.post({"jsonrpc": "2.0", "id": request["id"], "result": outcome})
                 assert (await one.response(3))["result"]["stopReason"] == "end_turn"
-                await told(two, "session/update")
+                await next_message(two, "session/update")
                 await raw.post({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": second}}, second)
                 assert (await two.response(4))["result"]["stopReason"] == "cancelled"
         await client.delete("/acp", headers={"Acp-Connection-Id": raw.id})
@@ -84,7 +84,7 @@ async def test_prompts_permission_cancel_load_and_two_sessions_at_once_over_one_
         async with raw.stream(), raw.stream(first) as one:
             load = {"sessionId": first, "cwd": str(tmp_path), "mcpServers": []}
             await raw.post({"jsonrpc": "2.0", "id": 5, "method": "session/load", "params": load}, first)
-            assert (await told(one, "session/update"))["params"]["sessionId"] == first
+            assert (await next_message(one, "session/update"))["params"]["sessionId"] == first
             assert "result" in await one.response(5)
 
 

@@ -353,7 +353,7 @@ async def test_a_certificate_that_is_not_trusted_is_not_tried_again(profile: str
         assert refused.value.recoverable is False
 
 
-async def test_a_tunnel_that_leads_nowhere_is_told_from_a_server_that_speaks_something_else() -> None:
+async def test_a_tunnel_that_leads_nowhere_is_distinguished_from_a_server_that_speaks_something_else() -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 

@@ -18,6 +18,7 @@ from antiphon.aio import ignore_result
 from antiphon.errors import Code, RequestError
 from antiphon.life import Life
 from antiphon.protocol import v1
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.protocol.salvage import salvage
 from antiphon.protocol.v1.session import PromptResult, StopReason
 
@@ -209,7 +210,7 @@ def read_steering(params: msgspec.Raw) -> v1.Prompt:
     """
     try:
         asked = salvage(params, v1.Prompt)
-    except msgspec.DecodeError as error:
+    except BAD_INPUT as error:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", str(error)) from error
     if not asked.prompt:
         raise RequestError(Code.INVALID_PARAMS, "Invalid params", "`prompt` is empty")

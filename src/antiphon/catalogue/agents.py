@@ -31,7 +31,6 @@ __all__ = [
     "MissingAgent",
     "Origin",
     "UnknownAgent",
-    "command_for",
     "find",
     "find_all",
     "names",
@@ -160,16 +159,6 @@ def start_of(name: str, settings: Settings | None = None, *, path: str | None = 
         other = f", or give its command: `antiphon agents add {name} -- PROGRAM …`" if found.origin == "known" else ""
         raise AgentMissing(f"{found.why or f'the agent `{name}` is not installed'}", hint=f"{found.hint}{other}")
     return found
-
-
-def command_for(name: str, settings: Settings | None = None) -> list[str]:
-    """Return the command of an agent, by name.
-
-    Raises:
-        UnknownAgent: no agent has this name.
-        AgentMissing: its program is not installed; the hint names how to get it.
-    """
-    return list(start_of(name, settings).command)
 
 
 def user_settings() -> Settings:

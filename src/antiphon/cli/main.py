@@ -37,7 +37,7 @@ GROUPS = {
     "serve editors": {
         "agent": "Serve ACP on stdio (for editors)",
         "setup": "Configure an editor",
-        "bridge": "Connect a client and an agent over a network",
+        "bridge": "Connect clients and agents across transports, versions",
     },
     "test and debug": {
         "check": "Test an agent's conformance",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from antiphon.client.terminals import Terminals
     from antiphon.connection.connection import Connection
 
-__all__ = ["SHORTEST", "AmbiguousId", "ConnectedAgent", "find_session", "is_script", "made_by", "shortened"]
+__all__ = ["SHORTEST", "AmbiguousId", "ConnectedAgent", "find_session", "is_script", "shortened"]
 
 PathLike = str | os.PathLike[str]
 
@@ -366,12 +366,6 @@ def _shared(one: str, other: str) -> int:
         (index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
         min(len(one), len(other)),
     )
-
-
-def made_by(info: "v1.SessionInfo") -> str:
-    """Return the client that made a session, if the agent is ours and knows it; else an empty string."""
-    client = _marks(info).get("client")
-    return client if isinstance(client, str) else ""
 
 
 def is_script(info: "v1.SessionInfo") -> bool:

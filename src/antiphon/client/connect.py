@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from antiphon.client.terminals import Terminals
     from antiphon.connection.reports import Observer
 
-__all__ = ["Connecting", "ElicitationHandler", "connect"]
+__all__ = ["ElicitationHandler", "PendingConnection", "connect"]
 
 ElicitationHandler: TypeAlias = (
     Elicitation | Callable[[v1.FormElicitation | v1.UrlElicitation], Elicited | Awaitable[Elicited]]
@@ -44,7 +44,7 @@ DEFAULT_FILES: Final = Files()
 DEFAULT_RETRY: Final = Retry()
 
 
-class Connecting:
+class PendingConnection:
     """What `connect` returns: `async with connect(…) as agent`, or `agent = await connect(…)` and later `await agent.close()`."""
 
     def __init__(self, make: Callable[[], ConnectedAgent]) -> None:
@@ -94,7 +94,7 @@ def connect(
     transcript: int | None = None,
     extensions: Mapping[str, ExtensionHandler] | None = None,
     versions: Sequence[int] = DEFAULT_VERSIONS,
-) -> Connecting:
+) -> PendingConnection:
     """Connect to an agent: its name, such as `"demo"`, its address, the words of its command, an `Agent`, or a transport.
 
     `async with connect(…) as agent` closes it when the block is left; `agent = await connect(…)` leaves that to `agent.close()`.
@@ -130,7 +130,7 @@ def connect(
         link = Link(there, service.router, initialize, options)
         return ConnectedAgent(link, sessions, terminals, cwd, transcript)
 
-    return Connecting(make)
+    return PendingConnection(make)
 
 
 def _with_access(

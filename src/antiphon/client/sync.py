@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
     from typing import Unpack
 
-    from antiphon.client.connect import Connecting, ElicitationHandler
+    from antiphon.client.connect import ElicitationHandler, PendingConnection
     from antiphon.client.files import Files
     from antiphon.client.handlers import ExtensionHandler
     from antiphon.client.link import Retry, Target
@@ -131,7 +131,7 @@ def _running(held: "_HeldConnection", worker: Worker) -> "Iterator[SyncAgent]":
 class _HeldConnection:
     """A connection that a task of its own holds open: whenever its caller is interrupted, it can be closed."""
 
-    connected: "Connecting"
+    connected: "PendingConnection"
 
     def __init__(self) -> None:
         self._over = asyncio.Event()

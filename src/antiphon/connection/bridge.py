@@ -45,9 +45,9 @@ from antiphon.rpc.envelope import (
 )
 from antiphon.rpc.peer import CANCEL_REQUEST, FIRST_ID, Rejected, Stray, id_key
 from antiphon.rpc.spans import (
+    UNREADABLE,
     Change,
     Span,
-    Unreadable,
     key_of_written,
     may_hold_id,
     params_values_of,
@@ -264,7 +264,7 @@ class _Side:
         message = decode(line)
         try:
             self._message(message, line)
-        except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             wrong = ErrorObject(Code.INVALID_REQUEST, "Invalid request", str(error))
             id = message.id if isinstance(message, Request | Response) else UNSET
             self._malformed(Malformed(wrong, id, line, answerable=isinstance(message, Request)))

@@ -211,10 +211,6 @@ class Stream(Generic[U, R]):
         """Updates that have come and were not taken yet. They stay in the backlog."""
         return self._backlog.waiting
 
-    def take_now(self) -> U | None:
-        """The next update if it waits already."""
-        return next(self._backlog.head, None) if self._backlog.ready() else None
-
     async def take(self) -> U | None:
         """The next update, or None when the answer is here.
 

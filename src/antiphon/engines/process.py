@@ -88,7 +88,7 @@ class CliRefused(AcpError):
         self.message = message
 
 
-class _Waiting(Generic[T]):
+class _PendingRequest(Generic[T]):
     """A request that waits for its response."""
 
     __slots__ = ("method", "read", "response")
@@ -118,7 +118,7 @@ class CliProcess(Generic[L]):
         self._paused = False
         self._last = 0.0
         self._more: asyncio.Future[None] | None = None
-        self._waiting: dict[Hashable, _Waiting[Any]] = {}
+        self._waiting: dict[Hashable, _PendingRequest[Any]] = {}
         self._numbers = itertools.count(1)
 
     @classmethod
@@ -249,7 +249,7 @@ class CliProcess(Generic[L]):
         if self.end is not None:
             raise fresh(self.end)
         response: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting[id] = _Waiting(method, response, read)
+        self._waiting[id] = _PendingRequest(method, response, read)
         self.send(line)
         try:
             return await asyncio.wait_for(response, limit)

@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from antiphon.protocol import v1
-from antiphon.transcript.entries import Writing
+from antiphon.transcript.entries import JoinedContent
 from antiphon.transcript.presentation import diff_lines, shown_path
 from antiphon.transcript.transcript import CallEntry
 
@@ -30,9 +30,9 @@ class ContentPart(msgspec.Struct, frozen=True):
     mime_type: str = ""
 
 
-def pieces_of(writing: Writing, text: str) -> Iterator[ContentPart]:
+def pieces_of(content: JoinedContent, text: str) -> Iterator[ContentPart]:
     """Yield the parts of a message: its text, then other content."""
-    blocks = writing.blocks
+    blocks = content.blocks
     if all(isinstance(block, v1.TextBlock) for block in blocks):
         yield ContentPart("prose", text)
         return
@@ -40,7 +40,7 @@ def pieces_of(writing: Writing, text: str) -> Iterator[ContentPart]:
     for block in blocks:
         if isinstance(block, v1.TextBlock):
             # What is left out of the words stands at their beginning, and so in the first block that has any.
-            cut = len(writing.text) - len(text) if first else 0
+            cut = len(content.text) - len(text) if first else 0
             first = False
             yield ContentPart("prose", block.text[cut:])
         else:

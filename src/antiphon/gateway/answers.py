@@ -17,7 +17,7 @@ from antiphon.policy import Verdict
 from antiphon.protocol import v1
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.permission import PermissionOptionKind as Kind
-from antiphon.rpc.envelope import Request, Response, head_of_answer
+from antiphon.rpc.envelope import BAD_INPUT, Request, Response, head_of_answer
 
 if TYPE_CHECKING:
     from antiphon.gateway.client import RemoteClient
@@ -84,7 +84,7 @@ def decision_in(frame: bytes) -> str:
     """Return what a response to the agent says, for the audit log: the id of an option, or what became of a question. Not what people filled in."""
     try:
         result = msgspec.json.decode(frame or b"{}", type=_GivenResponse).result
-    except msgspec.DecodeError:
+    except BAD_INPUT:
         result = None
     if result is None:
         return "an error" if frame else "cancelled"
@@ -100,7 +100,7 @@ def elicitation_frame(request: Request, found: "Answered") -> bytes:
     """Return the response to a question, in the form of the schema: what was filled in as it was written. What makes no sense cancels it."""
     result = CANCELLED[request.method]
     if found is not None and found[1].result is not None:
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        with suppress(*BAD_INPUT):
             given = msgspec.json.decode(found[1].result, type=_Elicited)
             content = b',"content":%b' % bytes(given.content) if given.action == "accept" and given.content else b""
             result = b'{"action":"%b"%b}' % (given.action.encode(), content)

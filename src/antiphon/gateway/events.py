@@ -20,8 +20,8 @@ from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import Code
 from antiphon.journal.base import JournalEntry
-from antiphon.rpc.envelope import ErrorObject, RequestId, head_of_answer
-from antiphon.rpc.spans import Unreadable, last_params, members_of, params_values_of, replaced, values_of, with_value
+from antiphon.rpc.envelope import BAD_INPUT, ErrorObject, RequestId, head_of_answer
+from antiphon.rpc.spans import UNREADABLE, last_params, members_of, params_values_of, replaced, values_of, with_value
 
 __all__ = [
     "ANSWER", "END", "MOVED", "PROMPT", "REQUEST", "TURN", "UPDATE", "EventHeader", "HubEvent", "event_notification", "for_session", "history_frame",
@@ -36,7 +36,6 @@ UPDATE: Final = b"{"
 """The kind of an event that is a frame of the agent."""
 _OPEN: Final = ord("{")
 
-_ERRORS: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a frame may raise."""
 
 
@@ -100,7 +99,7 @@ def numbered(frame: bytes, number: int, path: tuple[str, ...] = NUMBER, *, at: f
         return with_value(
             frame, path, b'%d,"time":%.3f' % (number, at)
         )  # both at once: each one costs a look for its place
-    except (*_ERRORS, ValueError):
+    except (*UNREADABLE, ValueError):
         return frame
 
 
@@ -207,7 +206,7 @@ def prompt_text(params: Raw) -> str:
     """Return the text blocks of a prompt, joined."""
     try:
         blocks = [msgspec.json.decode(block, type=_Block) for block in _blocks(bytes(params))]
-    except _ERRORS:
+    except UNREADABLE:
         return ""
     return "\n".join(block.text for block in blocks if block.type == "text")
 
@@ -216,7 +215,7 @@ def prompt_name(params: Raw) -> str:
     """Return the name that the sender of a prompt gave to it; empty if it gave none."""
     try:
         meta = msgspec.json.decode(params, type=_Prompt).meta
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return ""
     return meta.antiphon.prompt[:MAX_NAME] if meta is not None and meta.antiphon is not None else ""
 
@@ -226,7 +225,7 @@ def _blocks(params: bytes) -> list[bytes]:
         if name == "prompt":
             try:
                 return [bytes(block) for block in msgspec.json.decode(params[begin:end], type=list[Raw])]
-            except msgspec.DecodeError:
+            except BAD_INPUT:
                 return []
     return []
 
@@ -235,7 +234,7 @@ def member(frame: bytes, name: str) -> bytes | None:
     """Return the bytes of a member of a message, None if there is none."""
     try:
         spans = list(values_of(frame, name))
-    except _ERRORS:
+    except UNREADABLE:
         return None
     return frame[slice(*spans[-1])] if spans else None
 
@@ -244,7 +243,7 @@ def with_id(frame: bytes, written: bytes) -> bytes:
     """Return a frame with another id, as it is to be written. A frame that cannot be read becomes an error: its id could end another request."""
     try:
         return replaced(frame, [(span, written) for span in values_of(frame, "id")])
-    except _ERRORS:
+    except UNREADABLE:
         error = ErrorObject(Code.INTERNAL_ERROR, "Internal error", "the response cannot be read")
         return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (written, _encode(error))
 
@@ -307,7 +306,7 @@ def merged(entries: Iterable[JournalEntry]) -> Iterator[JournalEntry]:
     for entry in entries:
         try:
             frame = _chunk(entry.data) if entry.data[:1] == UPDATE else None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except BAD_INPUT:
             frame = None
         if frame is None or size > MERGED or (run and not frame.params.update.continues(run[0].params.update)):
             yield from joined()
@@ -337,6 +336,6 @@ def asks_for_merged(params: Raw) -> bool | None:
     """Whether a request asks for merged history, in its `_meta.antiphon.merged`; None if it says nothing about it."""
     try:
         wish = msgspec.json.decode(params, type=_WishParams).meta.antiphon.merged
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return None
     return None if isinstance(wish, UnsetType) else wish

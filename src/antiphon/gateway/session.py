@@ -23,7 +23,7 @@ from antiphon.gateway.requests import WaitingRequests
 from antiphon.gateway.settings import SETTINGS_KINDS, HubSettings, with_title
 from antiphon.gateway.turns import HubTurns
 from antiphon.journal.base import Lease, StaleLease
-from antiphon.rpc.envelope import ErrorObject, RequestId, Response
+from antiphon.rpc.envelope import BAD_INPUT, ErrorObject, RequestId, Response
 from antiphon.store.errors import NoSuchSession
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _id_of_new(response: Response) -> str:
     """Return the id of the session that a response names; empty if it names no session."""
     try:
         return msgspec.json.decode(response.result or b"{}", type=_NewSession).session_id
-    except msgspec.DecodeError:
+    except BAD_INPUT:
         return ""
 
 

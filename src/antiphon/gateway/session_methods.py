@@ -23,8 +23,8 @@ from antiphon.gateway.session import HubSession
 from antiphon.gateway.settings import agent_id_in
 from antiphon.gateway.turns import error_object, for_role
 from antiphon.local.roots import RealPaths
-from antiphon.rpc.envelope import Request, Response, error_frame, head_of_answer
-from antiphon.rpc.spans import Unreadable, params_values_of, replaced, with_value
+from antiphon.rpc.envelope import BAD_INPUT, Request, Response, error_frame, head_of_answer
+from antiphon.rpc.spans import UNREADABLE, params_values_of, replaced, with_value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -40,7 +40,6 @@ FOLLOW: Final = "`session/list` has those that it may follow: load or resume one
 DIRECTORIES: Final = 64
 """Directories of a session besides its first: each is followed, link by link."""
 
-_UNREADABLE: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _log = logging.getLogger(__name__)
 
 
@@ -98,7 +97,7 @@ class SessionMethods:
             return False
         try:
             params = msgspec.json.decode(request.params, type=_Params)
-        except msgspec.DecodeError as error:
+        except BAD_INPUT as error:
             self._client.refuse(request, Code.INVALID_PARAMS, f"`{request.method}` cannot be read: {error}")
             return True
         handler(request, line, params)
@@ -180,7 +179,7 @@ class SessionMethods:
             return None
         try:
             session_id = msgspec.json.decode(response.result, type=_Opened).session_id
-        except msgspec.DecodeError:
+        except BAD_INPUT:
             return None
         if not session_id:
             return None
@@ -494,7 +493,7 @@ class SessionMethods:
             self._client.put(error_frame(request.id, error_object(error)), None, request.id)
         except TimeoutError:
             self._client.refuse(request, Code.REQUEST_TIMEOUT, "the agent did not answer in time")
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             self._client.refuse(request, Code.INVALID_PARAMS, f"`{request.method}` cannot be read: {error}")
         except Exception:
             _log.exception("a request of a client failed")
@@ -573,7 +572,7 @@ def _list_wish(params: Raw) -> bool | None:
     """Whether the gateway of a fleet wants the stored sessions in a list; None: it is asked for by another client."""
     try:
         return msgspec.json.decode(params, type=_ListParams).meta.antiphon.rows
-    except msgspec.DecodeError:
+    except BAD_INPUT:
         return None
 
 
@@ -596,5 +595,5 @@ def _ends_earlier(meta: Raw) -> bool:
     """Whether a fork is to leave out prompts of its source."""
     try:
         return bool(bytes(meta)) and bool(bytes(msgspec.json.decode(meta, type=_Meta).antiphon.dropped))
-    except _UNREADABLE:
+    except UNREADABLE:
         return False

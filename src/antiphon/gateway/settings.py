@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 from antiphon.gateway.events import for_session
 from antiphon.journal.owner import SessionHome
 from antiphon.protocol.v1.dialects import DIALECTS
-from antiphon.rpc.spans import Unreadable, members_of, params_values_of, replaced, with_value
+from antiphon.rpc.spans import UNREADABLE, members_of, params_values_of, replaced, with_value
 
 __all__ = ["SETTINGS_KINDS", "HubSettings", "agent_id_in", "with_title", "without_boolean_options"]
 
@@ -31,7 +31,6 @@ _CURRENT: Final = (
     ("modes", "currentModeId", "current_mode_update"),
     ("models", "currentModelId", "current_model_update"),
 )
-_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Unreadable)
 
 
 class _Update(msgspec.Struct, rename="camel"):
@@ -74,7 +73,7 @@ def without_boolean_options(frame: bytes) -> bytes:
                 options = msgspec.json.decode(frame[slice(*within)], type=list[Raw])
                 kept = [each for each in options if msgspec.json.decode(each, type=_Typed).type != "boolean"]
                 return replaced(frame, [(within, msgspec.json.encode(kept))])
-    except _ERRORS:
+    except UNREADABLE:
         pass  # what cannot be read is for the client to refuse
     return frame
 
@@ -86,7 +85,7 @@ def with_title(line: bytes, title: str) -> bytes:
         if update.session_update != _INFO or isinstance(update.title, UnsetType):
             return line
         return with_value(line, ("params", "update", "title"), msgspec.json.encode(title))
-    except (*_ERRORS, ValueError):
+    except (*UNREADABLE, ValueError):
         return line
 
 
@@ -124,7 +123,7 @@ class HubSettings:
         """
         try:
             found = _members(DIALECTS.repair("session/load", "result", result)[0])
-        except _ERRORS:
+        except UNREADABLE:
             return
         for name in _SHOWN:
             if name in found and bytes(found[name]) != b"null":
@@ -141,7 +140,7 @@ class HubSettings:
         """
         try:
             asked, got = _members(params), _members(result)
-        except _ERRORS:
+        except UNREADABLE:
             return
         self.were_chosen = True
         if named != self.named(method):
@@ -160,7 +159,7 @@ class HubSettings:
         """Take over what an update changes. Return whether that is to be stored now, and the title if it has one."""
         try:
             update = _frame(line).params.update
-        except _ERRORS:
+        except UNREADABLE:
             return False, None
         if update.session_update in ("plan", "usage_update"):
             self._note_state(update, line)
@@ -192,7 +191,7 @@ class HubSettings:
         """Return what events have set and a client that begins later does not see: commands, plan and usage."""
         commands: Raw | UnsetType = UNSET
         if self.commands is not None:
-            with suppress(*_ERRORS):
+            with suppress(*UNREADABLE):
                 commands = _frame(self.commands).params.update.available_commands
         state = {name: Raw(self._values[name]) if name in self._values else None for name in ("plan", "usage")}
         return {"commands": None if isinstance(commands, UnsetType) else commands, **state}
@@ -239,7 +238,7 @@ class HubSettings:
     def _current(self, name: str, member: str) -> bytes | None:
         try:
             return bytes(_members(self._values[name])[member])
-        except (KeyError, *_ERRORS):
+        except (KeyError, *UNREADABLE):
             return None
 
     @property
@@ -261,7 +260,7 @@ class HubSettings:
     @property
     def home(self) -> SessionHome:
         """Where the session was last; empty for one that was stored on a single machine."""
-        with suppress(*_ERRORS):
+        with suppress(*UNREADABLE):
             return msgspec.json.decode(self._values.get("home", b"{}"), type=SessionHome)
         return SessionHome()
 
@@ -294,5 +293,5 @@ class HubSettings:
 
     def _choose(self, name: str, member: str, written: bytes) -> None:
         if name in self._values:
-            with suppress(*_ERRORS):
+            with suppress(*UNREADABLE):
                 self._values[name] = with_value(self._values[name], (member,), written)

@@ -10,6 +10,7 @@ import msgspec
 
 from antiphon.gateway.data import FILE_NAME
 from antiphon.gateway.events import PROMPT, TURN, parse_event
+from antiphon.rpc.envelope import BAD_INPUT
 from antiphon.store.errors import StoreError
 
 __all__ = ["StoredGatewaySession", "read_sessions", "with_turns"]
@@ -117,7 +118,7 @@ def _first_prompt(data: bytes) -> str:
         if event.startswith(PROMPT):
             try:
                 text = msgspec.json.decode(parse_event(event).frame, type=_Frame).params.update.content.text
-            except msgspec.DecodeError:
+            except BAD_INPUT:
                 continue
             if text.strip():
                 return text.strip().partition("\n")[0]

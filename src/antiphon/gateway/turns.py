@@ -34,7 +34,7 @@ from antiphon.gateway.events import (
 )
 from antiphon.gateway.moves.context import context_block, with_context
 from antiphon.gateway.moves.interruption import interrupted_frame
-from antiphon.rpc.envelope import ErrorObject, Request, RequestId, Response, error_frame, head_of_answer
+from antiphon.rpc.envelope import BAD_INPUT, ErrorObject, Request, RequestId, Response, error_frame, head_of_answer
 from antiphon.rpc.peer import id_key
 from antiphon.rpc.spans import replaced, values_of
 
@@ -551,7 +551,7 @@ def _trace_context(params: Raw) -> dict[str, str]:
     """The trace that a prompt belongs to, as its `_meta` says."""
     try:
         meta = msgspec.json.decode(params, type=_TracedParams).meta
-    except msgspec.DecodeError:
+    except BAD_INPUT:
         return {}
     return {"traceparent": meta.traceparent, "tracestate": meta.tracestate}
 
@@ -560,7 +560,7 @@ def _outcome(frame: bytes) -> tuple[str, bool]:
     """How a turn ended, and whether that is a failure."""
     try:
         response = msgspec.json.decode(frame, type=_PromptResponse)
-    except msgspec.DecodeError:
+    except BAD_INPUT:
         return "unreadable", True
     if response.error is not None:
         return f"error {response.error.code}", True

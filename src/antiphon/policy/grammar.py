@@ -163,7 +163,7 @@ class Grammar(msgspec.Struct, frozen=True):
 
     def check(self, words: Words, start: int, context: RunContext) -> dict[int, WordRisk]:
         """The words from `start` on that are not fine, with what is known about them."""
-        return _Reading(self, words, context).read(start)
+        return _LineReader(self, words, context).read(start)
 
     def leading(self, words: Words, start: int) -> int | None:
         """The end of the options at the beginning, for a program that runs what stands behind them. None: one is not known."""
@@ -203,7 +203,7 @@ class Grammar(msgspec.Struct, frozen=True):
         return 1
 
 
-class _Reading:
+class _LineReader:
     """One command line, checked word by word."""
 
     def __init__(self, rules: Grammar, words: Words, context: RunContext) -> None:

@@ -23,11 +23,11 @@ __all__ = [
     "AnyMethod",
     "AnyNotice",
     "Call",
+    "DecodedPart",
     "Dialects",
     "Half",
     "Method",
     "Notice",
-    "Reading",
     "Reply",
     "Side",
     "StreamCall",
@@ -65,7 +65,7 @@ class Dialects:
 _NONE = Dialects({})
 
 
-class Reading(msgspec.Struct, Generic[T]):
+class DecodedPart(msgspec.Struct, Generic[T]):
     """A message part, understood: its value, the names of the rules it took, and how to respond in its dialect."""
 
     value: T
@@ -75,7 +75,7 @@ class Reading(msgspec.Struct, Generic[T]):
 
 def read(
     strict: "msgspec.json.Decoder[T]", method: str, half: Half, raw: bytes | Raw, dialects: Dialects = _NONE
-) -> Reading[T]:
+) -> DecodedPart[T]:
     """Understand one half of a method as well as the rules allow.
 
     Raises:
@@ -86,7 +86,7 @@ def read(
     hints = dialects.hints.get((method, half))
     if hints is None or not _mentions(raw, hints):
         try:
-            return Reading(strict.decode(raw))
+            return DecodedPart(strict.decode(raw))
         except BAD_INPUT:
             pass
     try:
@@ -105,7 +105,7 @@ def _mentions(raw: bytes | Raw, hints: tuple[bytes, ...]) -> bool:
 
 def _read_forgivingly(
     strict: "msgspec.json.Decoder[T]", method: str, half: Half, raw: bytes, dialects: Dialects
-) -> Reading[T]:
+) -> DecodedPart[T]:
     from antiphon.protocol.salvage import MAX_VALUES, is_crowded, salvage_with_notes
 
     raw.decode("utf-8")  # broken text is an error of the whole message, never a field to drop
@@ -113,17 +113,17 @@ def _read_forgivingly(
         raw = b"{}"
     if is_crowded(raw):
         try:
-            return Reading(strict.decode(raw))
+            return DecodedPart(strict.decode(raw))
         except msgspec.ValidationError as error:
             raise msgspec.ValidationError(
                 f"{error} (and with more than {MAX_VALUES} values it is not repaired)"
             ) from None
     repaired, rules, reply = dialects.repair(method, half, raw)
     try:
-        return Reading(strict.decode(repaired), rules, reply)
+        return DecodedPart(strict.decode(repaired), rules, reply)
     except BAD_INPUT:
         value, notes = salvage_with_notes(repaired, strict.type)
-        return Reading(value, (*rules, *notes), reply)
+        return DecodedPart(value, (*rules, *notes), reply)
 
 
 def _refusal(method: str, half: Half, error: Exception) -> RequestError | RemoteProtocolError:
@@ -209,7 +209,7 @@ class Method(Generic[P]):
             self._params_decoder = decoder(self.params)
         return self._params_decoder
 
-    def read_params(self, raw: bytes | Raw) -> Reading[P]:
+    def read_params(self, raw: bytes | Raw) -> DecodedPart[P]:
         """Params as sent → typed, with the rules that were needed to understand them.
 
         Raises:
@@ -277,7 +277,7 @@ class Call(Method[P], Generic[P, R]):
             self._result_decoder = decoder(self.result)
         return self._result_decoder
 
-    def read_result(self, raw: bytes | Raw) -> Reading[R]:
+    def read_result(self, raw: bytes | Raw) -> DecodedPart[R]:
         """A result as sent → typed, with the rules that were needed to understand it.
 
         Raises:

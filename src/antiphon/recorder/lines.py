@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from antiphon import __version__
+from antiphon.traffic.entries import BAD_INPUT
 
 __all__ = ["LONGEST", "DirectionRecorder", "line_of", "note", "opening"]
 
@@ -119,7 +120,7 @@ def _recorded(head: bytes, line: bytes, *, is_protocol: bool, ended: bool) -> by
 def _is_json(line: bytes) -> bool:
     try:
         _RAW.decode(line)
-    except (msgspec.DecodeError, RecursionError):
+    except BAD_INPUT:
         return False
     return True
 
@@ -144,7 +145,7 @@ def _are_objects(whole: bytes) -> bool:
         return False
     try:
         return len(_RAW.decode_lines(whole)) == ends + 1
-    except (msgspec.DecodeError, RecursionError):
+    except BAD_INPUT:
         return False
 
 

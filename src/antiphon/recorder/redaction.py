@@ -17,7 +17,8 @@ import msgspec
 from antiphon.recorder.lines import note
 from antiphon.recorder.writer import RecordingFiles
 from antiphon.redaction import Secrets, holds_secrets, is_count, is_flag, is_secret_name, is_secret_number
-from antiphon.traffic.entries import readable
+from antiphon.text import replace_surrogates
+from antiphon.traffic.entries import BAD_INPUT
 
 __all__ = ["RecordingRedactor", "redact_file"]
 
@@ -281,7 +282,7 @@ def _text_of(string: str) -> str:
     try:
         text: str = msgspec.json.decode(string)
     except msgspec.DecodeError:
-        text = msgspec.json.decode(readable(string.encode()))
+        text = msgspec.json.decode(replace_surrogates(string.encode()))
     return text
 
 
@@ -292,7 +293,7 @@ def _counted(text: str) -> str:
 def _is_json(text: str) -> bool:
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError):
+    except BAD_INPUT:
         return False
     return text[:1] in "{["
 
@@ -362,6 +363,6 @@ def _is_json_line(line: bytes) -> bool:
     try:
         line.decode()
         msgspec.json.decode(line, type=msgspec.Raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return False
     return True

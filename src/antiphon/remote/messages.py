@@ -11,7 +11,7 @@ import msgspec
 
 from antiphon.errors import Code, RequestError
 from antiphon.remote.paths import PathMap, is_below, path_of
-from antiphon.rpc.spans import Change, Span, Unreadable, elements_of, members_of, replaced, values_of
+from antiphon.rpc.spans import UNREADABLE, Change, Span, elements_of, members_of, replaced, values_of
 
 __all__ = ["OPENING", "MessagePaths"]
 
@@ -112,7 +112,7 @@ _ChangePath = Callable[[str, str, str], str | None]
 def _changed(line: bytes, change: _ChangePath) -> bytes:
     try:
         found = list(_changes(line, change))
-    except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise RequestError(Code.INVALID_REQUEST, f"the paths in the message cannot be read: {error}") from error
     return replaced(line, found) if found else line
 

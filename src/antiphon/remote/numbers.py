@@ -3,9 +3,7 @@
 import re
 from typing import Final
 
-import msgspec
-
-from antiphon.rpc.spans import Span, Unreadable, last_params, members_of, replaced, values_of, with_value
+from antiphon.rpc.spans import UNREADABLE, Span, last_params, members_of, replaced, values_of, with_value
 
 __all__ = ["with_own_numbers", "without_numbers"]
 
@@ -14,8 +12,6 @@ _ADDED: Final = frozenset(
     {"action", "after", "agent", "always", "cwd", "number", "policy", "request", "scopes", "time"}
 )
 """What the gateway puts there, in the `_meta` of params and results, for a client with numbers."""
-
-_ERRORS: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 _LAST: Final = re.compile(rb',"_meta":\{"antiphon":\{"number":\d+(?:,"time":\d+\.\d+)?\}\}\}\}')
@@ -38,7 +34,7 @@ def without_numbers(line: bytes) -> bytes:
                 for ours in _objects(line, meta, _KEY):
                     if {key for key, _ in members_of(line, ours)} <= _ADDED:
                         return _without(line, meta, "_meta") if len(members) == 1 else _without(line, ours, _KEY)
-    except _ERRORS:
+    except UNREADABLE:
         pass  # what cannot be read is for the client to judge
     return line
 
@@ -50,7 +46,7 @@ def with_own_numbers(outcome: bytes, wanted: bool) -> bytes:
         return outcome
     try:
         return with_value(line, ("result", "_meta", _KEY, "numbers"), b"false")[1:-1]
-    except _ERRORS:
+    except UNREADABLE:
         return outcome
 
 

@@ -10,7 +10,7 @@ from msgspec import Raw, UnsetType
 from antiphon.errors import Code, RequestError
 from antiphon.remote.messages import MessagePaths
 from antiphon.remote.sessions import MessageMark, error_member, notification_frame
-from antiphon.rpc.envelope import RequestId
+from antiphon.rpc.envelope import BAD_INPUT, RequestId
 from antiphon.rpc.spans import params_values_of, replaced, values_of
 from antiphon.text import one_line
 from antiphon.transports.remote import MessageHead
@@ -201,7 +201,7 @@ def _choice(frame: bytes, result: Raw | UnsetType) -> str:
     try:
         asked = msgspec.json.decode(frame, type=_AskedFrame).params
         answer = msgspec.json.decode(b"{}" if isinstance(result, UnsetType) else result, type=_Answer)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return ""
     names = [option.name for option in asked.options if option.option_id == answer.outcome.option_id]
     words = one_line(next(iter(names), answer.action))

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import AcpError, Code, RequestError, RequestRefused, ResponseError, sentence_and_hint
 from antiphon.remote.messages import OPENING
-from antiphon.rpc.envelope import RequestId
+from antiphon.rpc.envelope import BAD_INPUT, RequestId
 from antiphon.rpc.spans import values_of, with_value
 from antiphon.transports.remote import MessageHead
 
@@ -140,7 +140,7 @@ class ServerOffer(msgspec.Struct):
         """Read a result. What makes no sense offers nothing."""
         try:
             found = msgspec.json.decode(result, type=_Initialized)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except BAD_INPUT:
             return cls()
         about = found.meta.antiphon if found.meta is not None and found.meta.antiphon is not None else _About()
         can_attach = ATTACH in about.methods
@@ -187,7 +187,7 @@ def wants_numbers(params: Raw | UnsetType) -> bool:
     """Whether the params of `initialize` ask for the numbers of events."""
     try:
         meta = msgspec.json.decode(b"{}" if isinstance(params, UnsetType) else params, type=_Hello).meta
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return False
     return meta is not None and meta.antiphon is not None and meta.antiphon.numbers
 
@@ -196,7 +196,7 @@ def _prompt_name(frame: bytes) -> str:
     """Return the name that the client itself gave to a prompt; empty if it gave none, or one that the server would not keep whole."""
     try:
         meta = next((_marked.decode(frame[slice(*at)]).meta for at in values_of(frame, "params")), None)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return ""
     name = meta.antiphon.prompt if meta is not None and meta.antiphon is not None else ""
     return name if len(name) <= MAX_NAME else ""
@@ -216,7 +216,7 @@ class Attached(msgspec.Struct):
         """Return a result that can be read, or None."""
         try:
             return None if isinstance(result, UnsetType) else msgspec.json.decode(result, type=cls)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except BAD_INPUT:
             return None
 
 
@@ -313,7 +313,7 @@ def mark_of(part: Raw | UnsetType) -> MessageMark:
         return _EMPTY
     try:
         return _marks.decode(part)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return _by_members(part)
 
 
@@ -325,7 +325,7 @@ def _by_members(part: Raw) -> MessageMark:
     """Another agent may use our names with values of its own: the session is still read."""
     try:
         return MessageMark(session_id=msgspec.json.decode(part, type=_Scope).session_id)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return _EMPTY
 
 
@@ -384,7 +384,7 @@ def refusal_of(error: Raw | UnsetType) -> RequestRefused:
     """Return the error of a response as one that can be raised."""
     try:
         found = _Error() if isinstance(error, UnsetType) else msgspec.json.decode(error, type=_Error)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         found = _Error()
     return RequestRefused(found.code or Code.INTERNAL_ERROR, found.message or "Internal error", found.data)
 
@@ -393,7 +393,7 @@ def error_code(error: Raw | UnsetType) -> int:
     """Return the code of the error of a response; 0 for a response with a result."""
     try:
         return 0 if isinstance(error, UnsetType) else msgspec.json.decode(error, type=_ErrorCode).code
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except BAD_INPUT:
         return 0
 
 

@@ -9,9 +9,12 @@ from msgspec import UNSET, Raw, UnsetType
 from antiphon.errors import Code
 
 __all__ = [
-    "ErrorObject", "Frame", "Line", "Malformed", "Message", "Noise", "Notification", "Overlong", "Request", "RequestId",
+    "BAD_INPUT", "ErrorObject", "Frame", "Line", "Malformed", "Message", "Noise", "Notification", "Overlong", "Request", "RequestId",
     "Response", "decode", "error_frame", "head_of_answer", "head_of_notification", "head_of_request",
 ]  # fmt: skip
+
+BAD_INPUT: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder of JSON raises for bytes that it refuses."""
 
 RequestId = int | float | str | None
 """What JSON-RPC allows. `0`, `1` and `"1"` are three different ids, and each goes back as it came."""
@@ -153,7 +156,7 @@ def decode(frame: Frame) -> Message:
         if not frame.isascii():
             frame.decode("utf-8")  # the decoder only checks the strings it opens
         envelope = _open_envelope(frame)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except BAD_INPUT as error:
         return _not_an_envelope(bytes(frame), error)
     return _message(envelope, frame)
 
@@ -190,11 +193,11 @@ def _error(raw: Raw) -> ErrorObject:
     """An error object, whatever shape it has: a code that is not an integer must not hide the message."""
     try:
         return _open_error(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         pass
     try:
         value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return ErrorObject(Code.INTERNAL_ERROR, "an error that cannot be read")
     if not isinstance(value, dict):
         return ErrorObject(Code.INTERNAL_ERROR, value if isinstance(value, str) else "unnamed error", value)
@@ -216,8 +219,10 @@ def _not_an_envelope(frame: bytes, error: Exception) -> Message:
         return _malformed("nested too deeply", _find_id(text), frame, Code.PARSE_ERROR)
     if isinstance(error, msgspec.ValidationError):
         return _wrong_shape(text, frame, error)
-    repaired = replace_surrogates(frame) if b"\\u" in frame else None
-    if repaired is not None:
+    from antiphon.text import replace_surrogates  # only a bad frame needs it, and every start would pay for it
+
+    repaired = replace_surrogates(frame)
+    if repaired is not frame:
         message = decode(repaired)
         if isinstance(message, Request):
             return _malformed("text with half of a surrogate pair", message.id, frame, Code.PARSE_ERROR)
@@ -287,21 +292,6 @@ def _find_id(head: bytes, tail: bytes | None = None) -> RequestId | UnsetType:
 
 def _names_a_method(head: bytes, tail: bytes | None = None) -> bool:
     return b"method" in _outermost(head, head if tail is None else tail)
-
-
-# Halves of surrogate pairs, whole pairs (left alone) and escaped backslashes (so that `\\ud800` is not taken for one).
-_SURROGATES = re.compile(rb"(?i)((?:\\\\)+)|\\u(d[89ab][0-9a-f]{2})(?:\\u(d[c-f][0-9a-f]{2}))?|\\u(d[c-f][0-9a-f]{2})")
-
-
-def replace_surrogates(frame: bytes) -> bytes | None:
-    """Replace halves of surrogate pairs by U+FFFD, as programs that cut UTF-16 text in two send them. None: the text has no such half."""
-
-    def replacement(found: re.Match[bytes]) -> bytes:
-        _, high, low, lone = found.groups()
-        return b"\\ufffd" if lone or (high and not low) else found[0]
-
-    repaired = _SURROGATES.sub(replacement, frame)
-    return repaired if repaired != frame else None
 
 
 def _id(id: RequestId) -> bytes:

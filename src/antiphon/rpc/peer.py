@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import Code, LocalProtocolError
 from antiphon.rpc.envelope import (
+    BAD_INPUT,
     ErrorObject,
     Frame,
     Malformed,
@@ -174,7 +175,7 @@ class Peer:
         try:
             fields = msgspec.json.decode(notification.params, type=dict[str, Raw])
             id = msgspec.json.decode(fields["requestId"], type=int | float | str | None)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
+        except (*BAD_INPUT, KeyError):
             return NotificationReceived(notification)
         return RequestCancelled(id) if id_key(id) in self._open else Stray(id, late=True)
 

@@ -10,11 +10,11 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from antiphon.rpc.envelope import Line, RequestId
+from antiphon.rpc.envelope import BAD_INPUT, Line, RequestId
 from antiphon.rpc.peer import id_key
 
 __all__ = [
-    "Change", "Span", "Unreadable", "elements_of", "key_of_written", "last_params", "may_hold_id", "members_of", "params_values_of", "replaced", "session_in",
+    "UNREADABLE", "Change", "Span", "Unreadable", "elements_of", "key_of_written", "last_params", "may_hold_id", "members_of", "params_values_of", "replaced", "session_in",
     "values_of", "with_value",
 ]  # fmt: skip
 
@@ -28,6 +28,9 @@ MAX_MEMBERS: Final = 1000
 class Unreadable(ValueError):
     """A message in which the place of a member cannot be found."""
 
+
+UNREADABLE: Final = (Unreadable, *BAD_INPUT)
+"""What is raised for a message that cannot be read, by what looks for places in it and by decoders."""
 
 Span = tuple[int, int]
 Change = tuple[Span, bytes]
@@ -172,7 +175,7 @@ def key_of_written(written: bytes) -> object:
     """The key of an id, by its bytes."""
     try:
         id: RequestId = msgspec.json.decode(written, type=int | float | str | None)
-    except msgspec.DecodeError:
+    except BAD_INPUT:
         return Unreadable
     return id_key(id)
 
@@ -195,6 +198,6 @@ def session_in(params: "Line | Raw | None") -> str | None:
         else:
             inner = msgspec.json.decode(params, type=_ScopeOfFrame).params
             found = inner.session_id if isinstance(inner, _Scope) else None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return None
     return found if isinstance(found, str) else None

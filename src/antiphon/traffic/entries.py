@@ -6,7 +6,6 @@ bytes. Other keys are allowed, and so are lines of other kinds (`"dir": "note"`)
 """
 
 import binascii
-import re
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from antiphon.text import replace_surrogates
+
 __all__ = [
+    "BAD_INPUT",
     "NO_JSON",
     "Direction",
     "Entry",
@@ -28,12 +30,14 @@ __all__ = [
     "entries_of",
     "objects_in",
     "parse",
-    "readable",
     "shown",
     "texts_in",
     "twice_in",
 ]
 
+
+BAD_INPUT: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder of JSON raises for bytes that it refuses."""
 
 Json: TypeAlias = Any
 """A decoded JSON value of a peer, of any shape."""
@@ -115,29 +119,16 @@ class Entry:
 def parse(number: int, t: float, direction: Direction, raw: bytes, line: int = 0) -> Entry:
     """The entry for bytes that were on the wire, without their line end."""
     msg = _decoded(raw)
-    if msg is NO_JSON and _SURROGATE.search(raw):
-        msg = _decoded(readable(raw))
+    if msg is NO_JSON and (repaired := replace_surrogates(raw)) is not raw:
+        msg = _decoded(repaired)
     return Entry(number, t, direction, raw, msg, line)
 
 
 def _decoded(raw: bytes) -> Json:
     try:
         return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return NO_JSON
-
-
-_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
-_ESCAPES: Final = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
-    re.DOTALL,
-)
-"""Everything that begins with a backslash in JSON. A `half` is one of two halves of a letter, without the other."""
-
-
-def readable(raw: bytes) -> bytes:
-    """The same JSON as valid text: half a surrogate pair is JSON by the grammar but no text, and becomes U+FFFD."""
-    return _ESCAPES.sub(lambda found: b"\\ufffd" if found["half"] else found.group(), raw)
 
 
 @dataclass(slots=True)
@@ -157,7 +148,9 @@ class RecordingReader:
         self.lines += 1
         if not line.strip():
             return None
-        found = _line_of(line) or (_line_of(readable(line)) if _SURROGATE.search(line) else None)
+        found = _line_of(line)
+        if found is None and (repaired := replace_surrogates(line)) is not line:
+            found = _line_of(repaired)
         if found is None:
             self.undecodable += 1
             return None
@@ -199,7 +192,7 @@ class _Line(msgspec.Struct):
 def _line_of(line: bytes) -> _Line | None:
     try:
         return _LINES.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return None
 
 

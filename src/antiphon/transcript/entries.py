@@ -40,7 +40,7 @@ FAILED: Final = ToolStatus.FAILED
 OTHER: Final = ToolKind.OTHER
 
 
-class Writing:
+class JoinedContent:
     """Content that comes in pieces. Text is joined when it is read, so that n pieces cost n steps and not n²."""
 
     __slots__ = ("_blocks", "note", "open_to", "tail")
@@ -105,13 +105,13 @@ class Writing:
         self.tail, self.note = [], None
 
 
-class Message(Writing):
+class Message(JoinedContent):
     """A message of the user or the agent."""
 
     __slots__ = ("key", "message_id", "speaker")
 
     def __init__(self, key: int, speaker: Speaker, message_id: str | None) -> None:
-        Writing.__init__(self)  # half the time of `super()`, and one of these comes with every tool call
+        JoinedContent.__init__(self)  # half the time of `super()`, and one of these comes with every tool call
         self.key = key
         self.speaker = speaker
         self.message_id = message_id
@@ -121,7 +121,7 @@ NO_MESSAGE: Final = Message(-1, "agent", None)
 """A message that is in no transcript and open to nothing."""
 
 
-class Thought(Writing):
+class Thought(JoinedContent):
     """What the agent thought."""
 
     __slots__ = ("key", "message_id")
@@ -276,7 +276,7 @@ class NoticeEntry:
         self.description = notice.description
 
 
-class CompactionEntry(Writing):
+class CompactionEntry(JoinedContent):
     """The context was shortened; what is written is the summary."""
 
     __slots__ = ("error", "id", "key", "status")
@@ -317,9 +317,9 @@ def lines_of(entry: Entry) -> Iterator[str]:
             yield from (f"~ {line}" for line in _shown(entry).splitlines())
 
 
-def _shown(writing: Writing) -> str:
+def _shown(content: JoinedContent) -> str:
     """Text as it is, anything else as a word in brackets where it stands."""
-    words = (block.text if isinstance(block, TextBlock) else f"[{_kind(block)}]" for block in writing.blocks)
+    words = (block.text if isinstance(block, TextBlock) else f"[{_kind(block)}]" for block in content.blocks)
     return "".join(words)
 
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import ConnectionClosed, ExtraMissing, LocalProtocolError
+from antiphon.rpc.envelope import BAD_INPUT
 
 if TYPE_CHECKING:
     from antiphon.transports.base import Transport
@@ -66,7 +67,7 @@ class MessageHead(msgspec.Struct):
             return (
                 None if isinstance(self.id, UnsetType) else msgspec.json.decode(self.id, type=str | int | float | None)
             )
-        except msgspec.DecodeError:
+        except BAD_INPUT:
             return None
 
     @property
@@ -80,7 +81,7 @@ class MessageHead(msgspec.Struct):
             return None
         try:
             found = msgspec.json.decode(part, type=_Params).session_id
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # an array, or a session that is no text
+        except BAD_INPUT:  # an array, or a session that is no text
             return None
         return found if isinstance(found, str) else None
 
@@ -92,7 +93,7 @@ def head_of(message: bytes) -> MessageHead | None:
     """Read the head of a message; None if it is no JSON object, or one that is nested too deep."""
     try:
         return _heads.decode(message)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return None
 
 
@@ -106,7 +107,7 @@ def on_lines(text: bytes) -> bytes:
     flat = text.replace(b"\r", b" ").replace(b"\n", b" ").strip()
     try:
         msgspec.json.decode(flat, type=Raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         # A lone carriage return is white space to us and the end of a line to some programs: what is one message here stays one there.
         lines = text.replace(b"\r\n", b"\n").replace(b"\r", b" ").strip()
         # Not as a list of lines: millions of empty ones would take a second, and ten times the memory.

@@ -19,7 +19,7 @@ NEVER_LOOKED_AT = 64 * 1024
 
 @dataclass(frozen=True)
 class Healthy:
-    """A correct client, and what was said in each scenario, connection by connection."""
+    """A correct client, and what was sent in each scenario, connection by connection."""
 
     suite: Suite[Any]
     report: ConformanceReport

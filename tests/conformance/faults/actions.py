@@ -49,7 +49,7 @@ def writes_first() -> Made:
 
     def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         file = _file(exchange, reply)
-        if reply.is_said(PERMISSION):
+        if reply.has_method(PERMISSION):
             file.write_text("before", encoding="utf-8")
         elif reply.is_reply(PERMISSION):
             file.unlink()
@@ -64,7 +64,7 @@ def asks_elsewhere() -> Made:
     def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.answers("session/new"):
             exchange.notes.setdefault("first", reply.message["result"]["sessionId"])
-        elif reply.is_said(PERMISSION):
+        elif reply.has_method(PERMISSION):
             reply.message["params"]["sessionId"] = exchange.notes["first"]
         yield reply.message
 

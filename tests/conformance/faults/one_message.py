@@ -1,4 +1,4 @@
-"""Faults that are aimed at one question or one line: its answer is changed or lost, something is said after it, or the agent leaves."""
+"""Faults that are aimed at one question or one line: its answer is changed or lost, something is sent after it, or the agent leaves."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -68,7 +68,7 @@ class MessageOnItsWay:
         right = self.direction is Direction.A2C and self.asked is not None and self.asked.get("method") == method
         return right and number in (None, self.number)
 
-    def is_said(self, method: str) -> bool:
+    def has_method(self, method: str) -> bool:
         """Whether it is the agent's own, of that method."""
         return self.direction is Direction.A2C and self.message.get("method") == method
 
@@ -137,7 +137,7 @@ def change_sent(record: str, method: str, change: Change) -> Made:
     """Change what the agent says by itself."""
 
     def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
-        if reply.is_said(method):
+        if reply.has_method(method):
             change(reply.message)
         yield reply.message
 

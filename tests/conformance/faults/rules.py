@@ -34,7 +34,7 @@ USAGE: Final[Message] = {"totalTokens": 2, "inputTokens": 1, "outputTokens": 1}
 HELLO: Final[Message] = {"jsonrpc": "2.0", "method": "_demo/hello", "params": {}}
 
 Line = Callable[[str], Any]
-"""From the id of a session to something that is said about it."""
+"""From the id of a session to something that is known of it."""
 
 
 def about(update: Message) -> Line:
@@ -82,14 +82,14 @@ def without(record: str, lost: Callable[[MessageOnItsWay, SessionNotes], bool]) 
 
 def is_update(**fields: Any) -> Callable[[MessageOnItsWay, SessionNotes], bool]:
     def is_it(reply: MessageOnItsWay, exchange: SessionNotes) -> bool:
-        found = reply.message["params"]["update"] if reply.is_said(UPDATE) else {}
-        return reply.is_said(UPDATE) and fields.items() <= {key: str(found[key]) for key in found}.items()
+        found = reply.message["params"]["update"] if reply.has_method(UPDATE) else {}
+        return reply.has_method(UPDATE) and fields.items() <= {key: str(found[key]) for key in found}.items()
 
     return is_it
 
 
 def in_second_turn(reply: MessageOnItsWay, exchange: SessionNotes) -> bool:
-    return reply.is_said(UPDATE) and any(
+    return reply.has_method(UPDATE) and any(
         one["method"] == PROMPT and number == 2 for one, number in exchange.asked.values()
     )
 
@@ -140,7 +140,7 @@ def same_session() -> Fault:
         if exchange.record in ("session-http", "session-sse"):
             if shown.answers(NEW):
                 message["result"]["sessionId"] = "antiphon-same"
-            if shown.is_said(UPDATE):
+            if shown.has_method(UPDATE):
                 return []
         return [message]
 

@@ -32,7 +32,7 @@ def forgets(kind: str) -> Made:
 
     def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         loading = any(asked.get("method") == LOAD for asked, _ in exchange.asked.values())
-        if not (loading and reply.is_said(UPDATE) and reply.message["params"]["update"]["sessionUpdate"] == kind):
+        if not (loading and reply.has_method(UPDATE) and reply.message["params"]["update"]["sessionUpdate"] == kind):
             yield reply.message
 
     return in_scene("load", meddle)

@@ -27,7 +27,7 @@ def mixed() -> Made:
     def meddle(reply: MessageOnItsWay, exchange: SessionNotes) -> Iterable[Any]:
         if reply.direction is Direction.C2A and reply.message.get("method") == PROMPT:
             exchange.notes.setdefault("first", reply.message["params"]["sessionId"])
-        if reply.is_said(UPDATE) and "first" in exchange.notes:
+        if reply.has_method(UPDATE) and "first" in exchange.notes:
             reply.message["params"]["sessionId"] = exchange.notes["first"]
         yield reply.message
 

@@ -36,7 +36,7 @@ def change_answer(method: str, change: Change) -> Callable[[], Fault]:
     return made
 
 
-def change_said(wanted: Callable[[Message], bool], change: Change) -> Callable[[], Fault]:
+def change_message(wanted: Callable[[Message], bool], change: Change) -> Callable[[], Fault]:
     """Change the agent's own messages (updates, requests) that are wanted."""
 
     def made() -> Fault:

@@ -19,7 +19,7 @@ from tests.thirdparty.place import place
 
 EXAMPLES = ROOT / ".sdk-examples"
 PLAIN = dict.fromkeys(PURPOSES, "") | dict.fromkeys(("say", "long", "many", "ask"), "hello")
-"""For examples that do the same thing whatever is said to them."""
+"""For examples that do the same thing whatever is sent to them."""
 
 HURRY = "const wait = setTimeout; globalThis.setTimeout = (call, time, ...rest) => wait(call, time / 20, ...rest);"
 """The example of the TypeScript SDK plays a model that takes a second for each step: here it takes a twentieth of it."""

@@ -177,13 +177,13 @@ def beside(make: Callable[[str], Any], method: str = PROMPT, *, late: bool = Tru
     return made
 
 
-def said(session: str, name: str, **fields: Any) -> Message:
+def update_message(session: str, name: str, **fields: Any) -> Message:
     params = {"sessionId": session, "update": {"sessionUpdate": name, **fields}}
     return {"jsonrpc": "2.0", "method": "session/update", "params": params}
 
 
 def chunk(session: str) -> Message:
-    return said(session, "agent_message_chunk", messageId="more", content={"type": "text", "text": "More"})
+    return update_message(session, "agent_message_chunk", messageId="more", content={"type": "text", "text": "More"})
 
 
 def odd(**message: Any) -> Callable[[str], Message]:
@@ -350,7 +350,7 @@ RULES = {
     "prompt.echo": FaultRow("prompt", update("user_message", None)),
     "prompt.refused": FaultRow(
         "content-unknown",
-        beside(lambda session: said(session, "user_message_chunk", messageId="u", content={"type": "text", "text": "say"}), late=False),
+        beside(lambda session: update_message(session, "user_message_chunk", messageId="u", content={"type": "text", "text": "say"}), late=False),
     ),
     "cancel.covers": FaultRow("cancel-later", lambda: second_prompt(-32800)()),
     "state.running": FaultRow("prompt", update("state_update", None, state="running")),
@@ -404,7 +404,9 @@ def _reuses() -> Fault:
         yield message
         if direction is Direction.A2C and kind("terminal_update", exitStatus={"signal": "TERM"})(message):
             params = message["params"]
-            yield said(params["sessionId"], "terminal_update", terminalId=params["update"]["terminalId"], command="pwd")
+            yield update_message(
+                params["sessionId"], "terminal_update", terminalId=params["update"]["terminalId"], command="pwd"
+            )
 
     return fault
 
@@ -470,7 +472,7 @@ SCENARIOS = {
     "content.baseline": FaultRow("content", refuse(asks(PROMPT))),
     "content.refused": FaultRow("content-unknown", reply(PROMPT, error(-32603))),
     "content.not-inserted": FaultRow(
-        "content-unknown", beside(lambda session: said(session, "user_message", messageId="u", content=[]))
+        "content-unknown", beside(lambda session: update_message(session, "user_message", messageId="u", content=[]))
     ),
     "cancel.confirmed": FaultRow("cancel", update("state_update", None, state="idle")),
     "cancel.last": FaultRow("cancel", lambda: _after_idle()),
@@ -517,7 +519,7 @@ def _idle_while_asking() -> Fault:
     def fault(direction: Direction, message: Any) -> Iterable[Any]:
         yield message
         if direction is Direction.A2C and message.get("method") == "session/request_permission":
-            yield said(message["params"]["sessionId"], "state_update", state="idle", stopReason="end_turn")
+            yield update_message(message["params"]["sessionId"], "state_update", state="idle", stopReason="end_turn")
 
     return fault
 

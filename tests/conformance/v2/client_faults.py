@@ -94,7 +94,7 @@ class Watches(Fault):
             self.resumed = self.resumed or message.get("method") == "session/resume"
             if message.get("method") == PROMPT:
                 self.open[key(message)] = ""
-            yield from self.said(message)
+            yield from self.replacements(message)
         else:
             wrong = self.sees(message)
             self._note(message)
@@ -121,8 +121,8 @@ class Watches(Fault):
     def is_answer(self, message: Message) -> bool:
         return "method" not in message and key(message) in self.open
 
-    def said(self, message: Message) -> Iterable[Any]:
-        """What the client says in place of a message."""
+    def replacements(self, message: Message) -> Iterable[Any]:
+        """What the client sends in place of a message."""
         yield message
 
     def sees(self, message: Message) -> bool | None:
@@ -138,10 +138,10 @@ def watches(wanted: Callable[[Watches, Message], bool], *, leaves: bool = True) 
     return Broken(Made) if leaves else Broken(Made, options=SHORT)
 
 
-class Withdraws(Watches):
+class CancelsRequests(Watches):
     """Cancels a prompt that is not answered at once."""
 
-    def said(self, message: Message) -> Iterable[Any]:
+    def replacements(self, message: Message) -> Iterable[Any]:
         yield message
         if (
             message.get("method") == PROMPT
@@ -338,7 +338,7 @@ TURNS: Faults = {
     "errors.prompt": misses(fails_with("this cannot be taken")),
     "errors.prompt-status": ends_with(fails_with("this cannot be taken"), 0),
     "turn.second": Broken(lambda: Leaves(PROMPT, 2)),
-    "prompt.held": Broken(Withdraws),
+    "prompt.held": Broken(CancelsRequests),
     "prompt.held-end": watches(lambda seen, message: state("idle")(message) and bool(seen.open) and bool(seen.inserted)),
     "turn.stays": dies(asks("elicitation/create", message="Which?")),
     "requests.answered": keeps_silent(asks("elicitation/create", message="Which?")),

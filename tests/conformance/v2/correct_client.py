@@ -203,7 +203,7 @@ class CorrectClient:
     # The connection.
 
     seen_text = False
-    """Whether the agent has said something."""
+    """Whether the agent has sent something."""
 
     def _begin(self, doing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(doing)

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 PASSING: Final = {
     "available_commands_update", "config_option_update", "current_mode_update", "current_model_update", "session_info_update",
 }  # fmt: skip
-"""How things stand: no part of what was said, and sent whenever a session is opened."""
+"""How things stand: no part of what was sent, and sent whenever a session is opened."""
 
 
 class Bare:

@@ -59,7 +59,7 @@ async def first_words(pipe: Path) -> str:
     return await asyncio.to_thread(read)
 
 
-# Who said what.
+# Who sent what.
 
 
 def engine_of(update: Json) -> str:
@@ -97,7 +97,7 @@ class Line(NamedTuple):
 
 
 def folded(transcript: Transcript) -> list[Line]:
-    """What the user sees, without notices: they are about the moment, and not part of what was said."""
+    """What the user sees, without notices: they are about the moment, and not part of what was sent."""
     return [_line(entry) for entry in transcript.entries if not isinstance(entry, NoticeEntry)]
 
 

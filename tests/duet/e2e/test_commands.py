@@ -180,7 +180,7 @@ async def test_explain_without_code_prints_what_it_needs(at_codex: Place) -> Non
 
 
 async def answer(client: Client, words: str) -> str:
-    """What is said to this, as a message, as a notice or as an error."""
+    """What is answered to this, as a message, as a notice or as an error."""
     try:
         reply = await client.say(words)
     except RequestRefused as error:

@@ -27,7 +27,7 @@ STRIDE = 3
 
 
 async def killed(at: Place, text: str, updates: int) -> tuple[str, list[Line], bool]:
-    """A session in which something was said, killed after so many updates of the answer: its id, what was shown, and whether it came so far."""
+    """A session in which something was sent, killed after so many updates of the answer: its id, what was shown, and whether it came so far."""
     async with bare(at) as agent:
         id = await agent.open(str(at.folder))
         number = agent.prompt(id, text)

@@ -1,4 +1,4 @@
-"""A session that is opened again shows what it showed, and knows what was said elsewhere meanwhile."""
+"""A session that is opened again shows what it showed, and knows what was sent elsewhere meanwhile."""
 
 import asyncio
 

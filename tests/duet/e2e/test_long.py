@@ -17,7 +17,7 @@ MESSAGES = 20
 
 
 async def lengthen(at: Place, id: str) -> str:
-    """Add to what was said in a session: all of it."""
+    """Add to what was sent in a session: all of it."""
     pieces = [(f"piece {number} ", f"message-{number * MESSAGES // MANY}") for number in range(MANY)]
     updates = [v1.AgentMessageChunk(v1.TextBlock(text), message) for text, message in pieces]
     async with open_database(at.state) as database:

@@ -27,7 +27,7 @@ def limited(at: Place, tasks: list[dict[str, str]] = LEFT, config: str = AT_ONCE
 
 
 def added(client: Client) -> list[str]:
-    """What was said for the user, as the user sees it."""
+    """What was sent for the user, as the user sees it."""
     return [str(each["content"]["text"]) for each in client.updates_of("user_message_chunk")]
 
 

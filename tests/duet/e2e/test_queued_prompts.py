@@ -1,4 +1,4 @@
-"""What is said while a turn runs: it waits with a notice, or it is added to the turn; it is never lost."""
+"""What is sent while a turn runs: it waits with a notice, or it is added to the turn; it is never lost."""
 
 import asyncio
 from typing import Any

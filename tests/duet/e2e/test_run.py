@@ -49,7 +49,7 @@ def test_a_system_prompt_is_extended_a_limit_of_requests_holds_and_a_session_is_
 
 
 def listed(at: Place) -> list[str]:
-    """The ids of the sessions that there are in the folder, whoever stores them."""
+    """The ids of the sessions that there are in the folder, wherever they are stored."""
     done = prepared.run("sessions", "--json", "--all", cwd=at.folder, env=at.environment, timeout=limit())
     ours = [json.loads(line)["id"] for line in done.stdout.decode().splitlines()]
     claude = [path.stem for path in at.home.rglob("projects/*/*.jsonl")]

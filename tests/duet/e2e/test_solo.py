@@ -1,4 +1,4 @@
-"""A route with one engine: it answers alone, and knows what was said before it came."""
+"""A route with one engine: it answers alone, and knows what was sent before it came."""
 
 import pytest
 

@@ -67,7 +67,7 @@ def shown(*updates: v1.Update, engine: str = "claude") -> list[events.Event]:
 
 @dataclass(frozen=True)
 class Say:
-    """Something said or thought."""
+    """A message or a thought."""
 
     text: str
     id: str | None = None

@@ -155,7 +155,7 @@ async def with_files(client: Client, song: Path) -> list[events.Event]:
 
 
 def check_loosely(kept: list[events.Event], history: list[v1.Update]) -> None:
-    """For every cut, what the engine said and did, whatever the order and the words of the user."""
+    """For every cut, what the engine sent and did, whatever the order and the words of the user."""
 
     def seen(updates: Sequence[v1.Update]) -> list[str]:
         return sorted(str(each) for each in looks(updates) if each[0] != "user")

@@ -1,4 +1,4 @@
-"""A model on loopback that sends what a test wants. What its interface looks like is said by those who build on it.
+"""A model on loopback that sends what a test wants. What its interface looks like is defined by those who build on it.
 
 Answers are queued, one for each request. Who asks for more than was queued is echoed. Everything that was asked is kept.
 """
@@ -106,7 +106,7 @@ class Model(ThreadingHTTPServer, Generic[Asked, Step]):
         return self.asked, self._queue
 
     def echo(self, asked: Asked) -> tuple[Step, ...]:
-        """What is said to who asks for more than was queued."""
+        """The response to a request for more than was queued."""
         raise AssertionError(f"nothing is queued for {asked}")
 
     def handle_error(self, request: object, client_address: object) -> None:

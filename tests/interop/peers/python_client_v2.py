@@ -83,7 +83,7 @@ class Steps:
             each.get("stopReason") or each["state"] for each in self.seen if each.get("sessionUpdate") == "state_update"
         ]
 
-    def said(self) -> str:
+    def agent_text(self) -> str:
         chunks = [each for each in self.seen if each.get("sessionUpdate") == "agent_message_chunk"]
         return "".join(each["content"]["text"] for each in chunks)
 
@@ -105,7 +105,7 @@ class Steps:
         self.seen.clear()
         id = await self.send(words)
         await self.listener.until(self.ended(id))
-        return {"own": id in self.users(), "states": self.states(), "said": self.said()}
+        return {"own": id in self.users(), "states": self.states(), "said": self.agent_text()}
 
     # The steps.
 
@@ -166,7 +166,7 @@ class Steps:
         self.seen.clear()
         await self.agent.resume_session(session_id=self.session, cwd=self.folder, replay_from={"type": "start"})
         await self.listener.until(lambda: any(each.get("state") == "idle" for each in self.seen))
-        return {"state": self.states()[-1], "said": self.said(), "users": len(self.users())}
+        return {"state": self.states()[-1], "said": self.agent_text(), "users": len(self.users())}
 
     async def list(self) -> Json:
         sessions = (await self.agent.list_sessions()).sessions

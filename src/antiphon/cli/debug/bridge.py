@@ -1,4 +1,4 @@
-"""`antiphon bridge`: connect a client and an agent that use different transports. Frames are forwarded as they came."""
+"""`antiphon bridge`: connect a client and an agent that use different transports, or speak different versions of ACP."""
 
 import asyncio
 import hmac
@@ -54,7 +54,7 @@ def parser() -> "argparse.ArgumentParser":
     words = Parser(
         prog="antiphon bridge",
         usage="antiphon bridge [OPTIONS] (-- CMD … | --connect URL)",
-        description="Connect a client and an agent that use different transports: stdio, WebSocket or streamable HTTP.",
+        description="Connect a client and an agent that use different transports (stdio, WebSocket, streamable HTTP) or speak different versions of ACP.",
         epilog=EPILOG,
     )
     words.add_argument("--connect", metavar="URL", help="the address of the agent, in place of CMD")

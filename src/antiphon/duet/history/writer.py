@@ -53,7 +53,7 @@ RETRY: Final = 2.0
 """Seconds between two tries to store what could not be stored."""
 
 
-class _Waiting(NamedTuple):
+class _PendingEvent(NamedTuple):
     """Something on its way: the event to be stored, the update to be shown, and a future for a caller that waits."""
 
     event: bytes | None
@@ -92,7 +92,7 @@ class JointHistory:
         self._stored_title: str | None = None
         self._numbers = itertools.count(1)
         self._series = os.urandom(3).hex()
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_PendingEvent] = []
         self._size = 0
         self._writer: asyncio.Task[None] | None = None
         self._late: list[bytes] = []
@@ -172,7 +172,7 @@ class JointHistory:
         if self._writer is None:
             return NO_WAIT
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(None, None, done))
+        self._waiting.append(_PendingEvent(None, None, done))
         return done
 
     # Messages of our own.
@@ -257,7 +257,7 @@ class JointHistory:
             _log.error("session %s: %d events were not stored: %s", self._session.id, len(self._late), self._reason)
 
     def _put(self, event: bytes | None, update: "v1.Update | None") -> Awaitable[None]:
-        self._waiting.append(_Waiting(event, update))
+        self._waiting.append(_PendingEvent(event, update))
         if event is not None:
             self._size += len(event)
         if self._writer is None:
@@ -272,7 +272,7 @@ class JointHistory:
             self._writer = asyncio.get_running_loop().create_task(self._write(), name="history")
 
     async def _write(self) -> None:
-        batch: list[_Waiting] = []
+        batch: list[_PendingEvent] = []
         try:
             while self._waiting or self._is_due:
                 batch, self._waiting = self._waiting, []
@@ -287,7 +287,7 @@ class JointHistory:
                 if item.done is not None and not item.done.done():
                     item.done.set_result(None)
 
-    async def _show(self, batch: list[_Waiting]) -> None:
+    async def _show(self, batch: list[_PendingEvent]) -> None:
         session = self._session
         for _, update, done in batch:
             if done is not None and not done.done():

@@ -15,6 +15,7 @@ from antiphon.engines.acp.requests import AnyCall, ClientRequest
 from antiphon.engines.bounded import SessionIds, trim
 from antiphon.errors import Code, RequestError
 from antiphon.protocol import v1
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.protocol.methods import Call, Notice
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
@@ -91,7 +92,7 @@ class AcpSessions:
         """Return the session that unknown params name, else the only one, and the params with our client's id."""
         try:
             given = msgspec.json.decode(params) if bytes(params) else {}
-        except msgspec.DecodeError:
+        except BAD_INPUT:
             return None, None
         named = given.get("sessionId") if isinstance(given, dict) else None
         if not isinstance(named, str):

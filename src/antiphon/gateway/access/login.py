@@ -18,7 +18,7 @@ from antiphon.errors import Code, ConnectionClosed
 from antiphon.gateway.access.checks import Access
 from antiphon.gateway.access.tokens import AccessToken
 from antiphon.gateway.clients.dialect import OpenCodeDialect
-from antiphon.rpc.envelope import Frame, Overlong
+from antiphon.rpc.envelope import BAD_INPUT, Frame, Overlong
 from antiphon.transports.asgi.connections import SocketConnection
 from antiphon.transports.asgi.heads import Refusal
 from antiphon.transports.base import Transport
@@ -118,7 +118,7 @@ class LoginTransport(Transport):
     def _line_received(self, line: bytes) -> None:
         try:
             message = msgspec.json.decode(line, type=_Message)
-        except (msgspec.DecodeError, RecursionError):
+        except BAD_INPUT:
             self._answer(None, Code.PARSE_ERROR, "this is not a message")
             return
         match message.method:
@@ -136,7 +136,7 @@ class LoginTransport(Transport):
         self._tries += 1
         try:
             given = msgspec.json.decode(params, type=_Params)
-        except (msgspec.DecodeError, RecursionError):
+        except BAD_INPUT:
             given = _Params()
         secret = {"password": given.password, "oauth": given.token}.get(given.method, "")
         found = self._access.check_secret(secret, self._address) if secret else Refusal(401, "the token is missing")
@@ -195,7 +195,7 @@ class LoginTransport(Transport):
         """Whether a line is the second response to `initialize`."""
         try:
             message = msgspec.json.decode(line, type=_Message)
-        except (msgspec.DecodeError, RecursionError):
+        except BAD_INPUT:
             return False
         if message.method or message.id != self._unanswered or type(message.id) is not type(self._unanswered):
             return False
@@ -233,7 +233,7 @@ def _introduction(params: bytes) -> dict[str, object]:
     """Return the result of `initialize` for a client that has not signed in, in its own version and words."""
     try:
         version = msgspec.json.decode(params, type=_Asked).protocol_version
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         version = None
     if type(version) is int and version >= 2:
         return _IN_VERSION_2

@@ -19,7 +19,7 @@ from antiphon.protocol.v1 import methods as m
 from antiphon.rpc.spans import params_values_of, replaced
 
 __all__ = [
-    "REQUESTS", "SHARED_METHODS", "WHOLE_AGENT", "ClientRules", "Opening", "check_spelling", "has_too_many_parts", "reduced_opening",
+    "REQUESTS", "SHARED_METHODS", "WHOLE_AGENT", "ClientRules", "ReducedRequest", "check_spelling", "has_too_many_parts", "reduced_opening",
 ]  # fmt: skip
 
 ALL_HOSTS: Final = "*"
@@ -201,7 +201,7 @@ class _NamedServer(msgspec.Struct):
     name: str = "?"
 
 
-class Opening(msgspec.Struct, frozen=True):
+class ReducedRequest(msgspec.Struct, frozen=True):
     """A request that opens a session, without what clients may not add."""
 
     line: bytes
@@ -211,7 +211,7 @@ class Opening(msgspec.Struct, frozen=True):
     """The names of what was left out."""
 
 
-def reduced_opening(line: bytes, servers: Sequence[Raw], rules: ClientRules) -> Opening:
+def reduced_opening(line: bytes, servers: Sequence[Raw], rules: ClientRules) -> ReducedRequest:
     """Leave out the MCP servers and the `_meta` that a client may not add to a session.
 
     Raises:
@@ -234,7 +234,7 @@ def reduced_opening(line: bytes, servers: Sequence[Raw], rules: ClientRules) -> 
                 left_out += [f"_meta.{key}" for key in meta if key not in harmless]
     except (msgspec.DecodeError, ValueError) as error:
         raise RequestError(Code.INVALID_PARAMS, f"`mcpServers` or `_meta` cannot be read: {error}") from error
-    return Opening(replaced(line, changes), written, left_out)
+    return ReducedRequest(replaced(line, changes), written, left_out)
 
 
 def _is_allowed(server: Raw, rules: ClientRules) -> bool:

@@ -17,6 +17,7 @@ from antiphon.gateway.access.messages import has_too_many_parts
 from antiphon.gateway.events import for_session
 from antiphon.protocol.v1 import methods as m
 from antiphon.rpc.envelope import (
+    BAD_INPUT,
     ErrorObject,
     Frame,
     Malformed,
@@ -260,7 +261,7 @@ class AgentLink:
         if notification.method == CANCEL_REQUEST:
             try:
                 params = msgspec.json.decode(notification.params, type=dict[str, int | float | str | None])
-            except msgspec.DecodeError:
+            except BAD_INPUT:
                 return
             id = params.get("requestId")
             if (asked := self._asking.get(id_key(id))) is not None:

@@ -32,6 +32,7 @@ from antiphon.protocol import v1
 from antiphon.protocol.translate.choice import by_answer
 from antiphon.protocol.v1 import methods as m
 from antiphon.protocol.v1.version import V1
+from antiphon.rpc.envelope import BAD_INPUT
 from antiphon.transports.base import Transport
 from antiphon.transports.process import ProcessTransport
 
@@ -85,7 +86,7 @@ AGENT_PROCESS_LIFE: Final = Life(
 )
 
 
-_Waiting: TypeAlias = "tuple[Callable[[HubSession | None], None], Callable[[AcpError], None], Principal | None]"
+_PendingOpen: TypeAlias = "tuple[Callable[[HubSession | None], None], Callable[[AcpError], None], Principal | None]"
 """What is called with a session, what is called if there is an error, and for whom it is."""
 
 
@@ -105,7 +106,7 @@ class _HeldSession:
     def __init__(self) -> None:
         self.holders = 0
         self.over = asyncio.Event()
-        self.waiting: list[_Waiting] = []
+        self.waiting: list[_PendingOpen] = []
 
 
 class AgentProcess:
@@ -146,7 +147,7 @@ class AgentProcess:
         """Its name for people: the one that it gave itself, else the one that it is known by."""
         try:
             info = msgspec.json.decode(self.result or b"{}", type=_Introduction).agent_info
-        except msgspec.DecodeError:
+        except BAD_INPUT:
             info = None
         if info is not None and info.title:
             return info.title

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from antiphon.gateway.events import notification
-from antiphon.rpc.spans import Span, Unreadable, elements_of, members_of, replaced
+from antiphon.rpc.spans import UNREADABLE, Span, elements_of, members_of, replaced
 from antiphon.text import fenced
 
 __all__ = ["TerminalOutputs"]
@@ -21,8 +21,6 @@ SHOWN: Final = 64 * 1024
 
 KEPT: Final = 128
 """Terminals and tool calls of a session that are remembered, the released ones included: an agent may name them until its call is over."""
-
-_ERRORS: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Item(msgspec.Struct, rename="camel"):
@@ -83,7 +81,7 @@ class TerminalOutputs:
                     for id in _members(line, call, ("toolCallId",)):
                         self._remember(msgspec.json.decode(line[slice(*id)], type=str), content)
                     return replaced(line, [(span, self._written(content))])
-        except _ERRORS:
+        except UNREADABLE:
             pass  # what cannot be read is for the client to refuse
         return line
 

@@ -24,6 +24,7 @@ from antiphon.gateway.turns import with_recovery
 from antiphon.protocol.v1.version import V1
 from antiphon.protocol.version import chosen_version
 from antiphon.rpc.envelope import (
+    BAD_INPUT,
     ErrorObject,
     Frame,
     Malformed,
@@ -37,7 +38,7 @@ from antiphon.rpc.envelope import (
     error_frame,
 )
 from antiphon.rpc.peer import id_key
-from antiphon.rpc.spans import Unreadable
+from antiphon.rpc.spans import UNREADABLE
 from antiphon.transports.asgi.connections import HttpConnection
 from antiphon.transports.base import OUTPUT_HIGH, Transport
 
@@ -76,7 +77,7 @@ def _version_in(message: object) -> int:
         return 0
     try:
         asked = msgspec.json.decode(message.params, type=_Asked).protocol_version
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return V1.number
     return asked if type(asked) is int and 0 <= asked <= MAX_VERSION else V1.number
 
@@ -293,7 +294,7 @@ class GatewayConnection(ABC, Generic[Way]):
                     self.put(error_frame(message.id, message.error), None, message.id)
                 case _:
                     pass
-        except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             if isinstance(message, Request):
                 self.refuse(message, Code.INVALID_REQUEST, f"the message cannot be read: {error}")
 
@@ -354,7 +355,7 @@ class GatewayConnection(ABC, Generic[Way]):
         """Read what the client offers at once: requests may follow before the agent, which may have to be started, has answered."""
         try:
             self.offer, self._is_initialized = read_offer(request.params), True
-        except msgspec.DecodeError as error:
+        except BAD_INPUT as error:
             self.refuse(request, Code.INVALID_PARAMS, f"`initialize` cannot be read: {error}")
         else:
             self._introduce(request, line)

@@ -18,9 +18,9 @@ from antiphon.gateway.events import with_id, written_id
 from antiphon.protocol.dialects import Fields, fields_of, forget_parts, items_of, packed, text_of
 from antiphon.protocol.v1.dialects import DIALECTS
 from antiphon.protocol.v1.dialects.session import with_flat_modes
-from antiphon.rpc.envelope import Request, RequestId, Response, decode
+from antiphon.rpc.envelope import BAD_INPUT, Request, RequestId, Response, decode
 from antiphon.rpc.peer import id_key
-from antiphon.rpc.spans import Unreadable, replaced, values_of, with_value
+from antiphon.rpc.spans import UNREADABLE, replaced, values_of, with_value
 
 __all__ = ["OpenCodeDialect"]
 
@@ -32,7 +32,7 @@ _PERMISSION_KINDS: Final = ("edit", "execute", "delete")
 _FALLBACK: Final = {"allow_always": "allow_once", "reject_once": "reject_always"}
 """What a decision becomes where the agent offers no option of its kind: never more than was decided."""
 
-_ERRORS: Final = (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
+_ERRORS: Final = (*UNREADABLE, ValueError)
 
 
 class _Mcp(msgspec.Struct):
@@ -64,7 +64,7 @@ class OpenCodeDialect:
         """Whether the params of `initialize` are those of the page."""
         try:
             found = msgspec.json.decode(params, type=_Params).capabilities
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except BAD_INPUT:
             return False
         if found is None:
             return False

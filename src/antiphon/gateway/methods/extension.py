@@ -21,7 +21,7 @@ from antiphon.gateway.methods.overview import administer, gateway_info, launch_d
 from antiphon.gateway.methods.rows import follow_sessions, list_sessions
 from antiphon.gateway.methods.search import search_sessions
 from antiphon.gateway.turns import error_object, for_role
-from antiphon.rpc.envelope import Request, error_frame, head_of_answer
+from antiphon.rpc.envelope import BAD_INPUT, Request, error_frame, head_of_answer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -139,7 +139,7 @@ class GatewayMethods(Generic[Client]):
                 client.put(b"%b%b}" % (head_of_answer(request.id), result), session_id, request.id)
         except AcpError as error:
             client.put(error_frame(request.id, error_object(error)), session_id, request.id)
-        except msgspec.DecodeError as error:
+        except BAD_INPUT as error:
             client.refuse(request, Code.INVALID_PARAMS, f"`{request.method}` cannot be read: {error}")
         except Exception:
             _log.exception("a request `%s` of a client failed", request.method)
@@ -161,7 +161,7 @@ class ExtensionMethods(GatewayMethods["RemoteClient"]):
     def _with_session(self, request: Request, method: _OfSession) -> None:
         try:
             session_id = msgspec.json.decode(request.params, type=_SessionParams).session_id
-        except msgspec.DecodeError as error:
+        except BAD_INPUT as error:
             self._client.refuse(request, Code.INVALID_PARAMS, f"`{request.method}` cannot be read: {error}")
             return
 

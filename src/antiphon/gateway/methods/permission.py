@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from antiphon.gateway.base import AccessRole
 from antiphon.permission.gate import PermissionChoice, Question
+from antiphon.rpc.envelope import BAD_INPUT
 from antiphon.rpc.spans import params_values_of, with_value
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def with_facts(frame: bytes, facts: dict[str, object], principal: "Principal") -
     for begin, end in params_values_of(frame, "_meta"):
         try:
             own = msgspec.json.decode(frame[begin:end], type=_OwnMeta).antiphon
-        except msgspec.DecodeError:
+        except BAD_INPUT:
             own = {}  # nothing that could be kept
     kept: dict[str, object] = {name: value for name, value in own.items() if name not in FACTS}
     offered = facts.get("scopes")
@@ -101,7 +102,7 @@ def remembered_scope(found: "Answered", facts: dict[str, object]) -> "Scope | No
         return None
     try:
         meta = msgspec.json.decode(found[1].result or b"{}", type=_Result).meta
-    except msgspec.DecodeError:
+    except BAD_INPUT:
         return None
     wish = None if meta is None or meta.antiphon is None else meta.antiphon.remember
     if wish is None or reaches_too_far(found[0].principal, wish.scope):

@@ -13,6 +13,7 @@ import msgspec
 from antiphon.errors import AcpError, Code, RequestError
 from antiphon.gateway.base import AccessRole, GatewaySession, ListedRow, LiveSession, Principal, SessionQuery
 from antiphon.gateway.events import notification
+from antiphon.rpc.envelope import BAD_INPUT
 from antiphon.transports.base import OUTPUT_HIGH
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ async def list_sessions(client: "Client", params: "Raw") -> object:
 def _place(cursor: str) -> tuple[float, int]:
     try:
         return msgspec.json.decode(cursor, type=tuple[float, int])
-    except msgspec.DecodeError as error:
+    except BAD_INPUT as error:
         raise RequestError(Code.INVALID_PARAMS, "this cursor is not one of this gateway") from error
 
 

@@ -16,6 +16,7 @@ from antiphon.gateway.base import SearchableText
 from antiphon.gateway.events import PROMPT, TURN, UPDATE, parse_event
 from antiphon.gateway.methods.rows import words_of
 from antiphon.journal.base import PAGE, JournalEntry
+from antiphon.rpc.envelope import BAD_INPUT
 from antiphon.text import one_line
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def texts_in(entries: Sequence[JournalEntry]) -> Iterator[SearchableText]:
             continue
         try:
             update = _frame(parse_event(data).frame).params.update
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except BAD_INPUT:
             continue
         found = update.session_update.partition("_")[0]
         if found != sender and pieces:

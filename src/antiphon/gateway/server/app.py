@@ -36,6 +36,7 @@ from antiphon.gateway.access.tokens import BROWSER_LIFETIME, AccessToken
 from antiphon.gateway.base import AccessRole, Principal, ServedHub
 from antiphon.gateway.server.admin import Admin, AdminRequest
 from antiphon.gateway.server.page import is_page, serve_page
+from antiphon.rpc.envelope import BAD_INPUT
 from antiphon.transports.asgi.connections import Receive, Scope, Send, SocketConnection
 from antiphon.transports.asgi.endpoint import AcpEndpoint, Admission, EndpointLimits, respond
 from antiphon.transports.asgi.heads import Refusal, header_of
@@ -293,7 +294,7 @@ class GatewayApp:
             return
         try:
             given = msgspec.json.decode(body, type=_Login)
-        except (msgspec.DecodeError, RecursionError):
+        except BAD_INPUT:
             await respond(send, 400, "the body has to be an object with `code` or `token`")
             return
         address = client_address(scope, self._access.rules.proxies)
@@ -352,7 +353,7 @@ class GatewayApp:
             return
         try:
             request = msgspec.json.decode(body, type=AdminRequest)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except BAD_INPUT as error:
             await _respond_json(send, 400, {"error": str(error), "hint": "send an object with `action`"})
             return
         principal = visitor.principal or _ANYONE

@@ -9,6 +9,8 @@ from typing import Final
 import msgspec
 from msgspec import Raw, UnsetType
 
+from antiphon.protocol.base import BAD_INPUT
+
 __all__ = ["is_unwanted", "may_be_opt_in", "unwanted_updates"]
 
 _CAPABILITIES: Final = {
@@ -19,7 +21,6 @@ _CAPABILITIES: Final = {
 """The kinds of update, and the member of `clientCapabilities.session` by which a client asks for each."""
 
 _MARKS: Final = tuple(f'"{kind}"'.encode() for kind in _CAPABILITIES)
-_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Abilities(msgspec.Struct):
@@ -46,7 +47,7 @@ def unwanted_updates(params: Raw | UnsetType) -> frozenset[str]:
     """Return the kinds of update that a client did not ask for in the params of its `initialize`."""
     try:
         found = None if isinstance(params, UnsetType) else msgspec.json.decode(params, type=_Initialize).abilities
-    except _ERRORS:
+    except BAD_INPUT:
         found = None
     asked = found.session if found is not None and found.session is not None else {}
     return frozenset(kind for kind, capability in _CAPABILITIES.items() if asked.get(capability) is None)
@@ -63,5 +64,5 @@ def is_unwanted(frame: bytes, unwanted: frozenset[str]) -> bool:
         return False
     try:
         return msgspec.json.decode(frame, type=_Notification).params.update.session_update in unwanted
-    except _ERRORS:
+    except BAD_INPUT:
         return False

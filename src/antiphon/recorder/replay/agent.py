@@ -253,7 +253,7 @@ class StrictPlayer(Player):
 CANCELLED = b'{"jsonrpc":"2.0","id":%b,"result":{"stopReason":"cancelled"}}\n'
 
 
-class _Playing:
+class _Playback:
     """An exchange that is being played."""
 
     def __init__(self, exchange: Exchange, id: bytes, session: str | None, now: float) -> None:
@@ -287,65 +287,65 @@ class TolerantPlayer(Player):
         super().__init__(script, names, speed=speed)
         first, *self._exchanges = script.exchanges()
         self._unused = list(self._exchanges)
-        self._playing = [_Playing(first, b"", None, 0.0)]
+        self._playbacks = [_Playback(first, b"", None, 0.0)]
         self._fresh = 0
 
     def _start(self, now: float) -> None:
-        self._playing[0].since = now
+        self._playbacks[0].since = now
 
     def wait(self, now: float) -> float | None:
         if self.over:
             return None
-        dues = [self._due(one) for one in self._playing]
+        dues = [self._due(one) for one in self._playbacks]
         return min((max(0.0, due - now) for due in dues if due is not None), default=None)
 
-    def _due(self, playing: _Playing) -> float | None:
-        line = playing.next
+    def _due(self, playback: _Playback) -> float | None:
+        line = playback.next
         if line is None:
-            return playing.since
+            return playback.since
         if self.script.is_ours(line):
-            return playing.since + self._pause(line, playing.before)
-        return None if self._waits_for(playing, line) else playing.since
+            return playback.since + self._pause(line, playback.before)
+        return None if self._waits_for(playback, line) else playback.since
 
-    def _waits_for(self, playing: _Playing, line: Entry) -> bool:
+    def _waits_for(self, playback: _Playback, line: Entry) -> bool:
         """Whether a line of theirs has to come first. The response to a request that we did not send, or cancelled, has not."""
         request = self.script.request_of(line)
         return line.method == CANCEL or (
-            request is not None and any(request is one for one in playing.waiting.values())
+            request is not None and any(request is one for one in playback.waiting.values())
         )
 
     def _advance(self, now: float) -> None:
-        for playing in list(self._playing):
-            while (due := self._due(playing)) is not None and due <= now:
-                line = playing.next
+        for playback in list(self._playbacks):
+            while (due := self._due(playback)) is not None and due <= now:
+                line = playback.next
                 if line is None:
-                    self._finish(playing)
+                    self._finish(playback)
                     break
                 if self.script.is_ours(line):
-                    self._send_line(playing, line)
-                    playing.pass_by(line, due)
+                    self._send_line(playback, line)
+                    playback.pass_by(line, due)
                 else:
-                    playing.pass_by(line, playing.since)
+                    playback.pass_by(line, playback.since)
 
-    def _send_line(self, playing: _Playing, line: Entry) -> None:
-        if line is playing.exchange.response:
-            self._send(line, playing.id)
-            playing.answered = True
+    def _send_line(self, playback: _Playback, line: Entry) -> None:
+        if line is playback.exchange.response:
+            self._send(line, playback.id)
+            playback.answered = True
         elif line.is_request:
             id = written_id(line.raw)
-            if any(id in one.waiting for one in self._playing):  # played again before the first was answered
+            if any(id in one.waiting for one in self._playbacks):  # played again before the first was answered
                 self._fresh += 1
                 id = b'"replay-%d"' % self._fresh
-            playing.waiting[id] = line
+            playback.waiting[id] = line
             self._send(line, id)
         else:
             self._send(line)
 
-    def _finish(self, playing: _Playing) -> None:
-        self._playing.remove(playing)
-        if not playing.answered and playing.exchange.request is not None:
-            method = label(playing.exchange.request)
-            self._refuse(playing.id, INTERNAL, f"replay: the recording ends without an answer to {method}")
+    def _finish(self, playback: _Playback) -> None:
+        self._playbacks.remove(playback)
+        if not playback.answered and playback.exchange.request is not None:
+            method = label(playback.exchange.request)
+            self._refuse(playback.id, INTERNAL, f"replay: the recording ends without an answer to {method}")
 
     # Messages of the client.
 
@@ -355,8 +355,8 @@ class TolerantPlayer(Player):
         elif entry.is_response:
             self._receive_response(entry, now)
         elif entry.method == CANCEL:
-            for playing in [one for one in self._playing if one.session == session_of(entry)]:
-                self._cancel(playing, now)
+            for playback in [one for one in self._playbacks if one.session == session_of(entry)]:
+                self._cancel(playback, now)
         else:
             self._note(f"ignored: {label(entry)}")
 
@@ -373,7 +373,7 @@ class TolerantPlayer(Player):
         for path, recorded, got in differences(self.names.value(exchange.request.params), entry.params, "params"):
             self._note(str(Difference(exchange.request.number, label(entry), path, recorded, got)))
         self.names.requests[written_id(exchange.request.raw)] = written_id(entry.raw)
-        self._playing.append(_Playing(exchange, written_id(entry.raw), session_of(entry), now))
+        self._playbacks.append(_Playback(exchange, written_id(entry.raw), session_of(entry), now))
 
     def _choose(self, entry: Entry) -> Exchange | None:
         """The next unused one with the same params, or of the same session, or of the same method; else the last one used."""
@@ -402,40 +402,40 @@ class TolerantPlayer(Player):
 
     def _receive_response(self, entry: Entry, now: float) -> None:
         id = written_id(entry.raw)
-        for playing in self._playing:
-            if (request := playing.waiting.pop(id, None)) is not None:
+        for playback in self._playbacks:
+            if (request := playback.waiting.pop(id, None)) is not None:
                 answer = self.script.response_to(request)
                 if answer is not None:
                     self.names.learn(answer.msg, entry.msg)
-                    if answer is playing.next:  # the next line waited for this: its pause counts from now
-                        playing.since = now
+                    if answer is playback.next:  # the next line waited for this: its pause counts from now
+                        playback.since = now
                 return
         self._note("ignored: an answer to a question that is not open")
 
-    def _cancel(self, playing: _Playing, now: float) -> None:
+    def _cancel(self, playback: _Playback, now: float) -> None:
         """Cancel as recorded, if the recording has it; else the turn is over at once."""
-        if _method(playing.exchange) != "session/prompt":
+        if _method(playback.exchange) != "session/prompt":
             return
-        playing.waiting.clear()  # whether the client answers them or not
+        playback.waiting.clear()  # whether the client answers them or not
         recorded = next(
-            (n for n, line in enumerate(playing.lines) if n >= playing.place and line.method == CANCEL), None
+            (n for n, line in enumerate(playback.lines) if n >= playback.place and line.method == CANCEL), None
         )
         if recorded is not None:
-            playing.place = recorded
-            playing.pass_by(playing.lines[recorded], now)
+            playback.place = recorded
+            playback.pass_by(playback.lines[recorded], now)
             return
-        if any(_is_state(line) for line in playing.lines[playing.place :]) and playing.answered:
+        if any(_is_state(line) for line in playback.lines[playback.place :]) and playback.answered:
             # In version 2 not the response ends a turn but a state.
             update = {"sessionUpdate": "state_update", "state": "idle", "stopReason": "cancelled"}
-            params = {"sessionId": playing.session, "update": update}
+            params = {"sessionId": playback.session, "update": update}
             ended = {"jsonrpc": "2.0", "method": "session/update", "params": params}
             self._out.append(msgspec.json.encode(ended) + b"\n")
-        elif not playing.answered and self.script.version == 1:
-            self._out.append(CANCELLED % playing.id)
-        elif not playing.answered:  # it was never inserted
-            self._refuse(playing.id, REQUEST_CANCELLED, "replay: cancelled")
-        playing.answered = True
-        playing.lines, playing.place, playing.since, playing.before = [], 0, now, None
+        elif not playback.answered and self.script.version == 1:
+            self._out.append(CANCELLED % playback.id)
+        elif not playback.answered:  # it was never inserted
+            self._refuse(playback.id, REQUEST_CANCELLED, "replay: cancelled")
+        playback.answered = True
+        playback.lines, playback.place, playback.since, playback.before = [], 0, now, None
 
 
 def _method(exchange: Exchange) -> str | None:

@@ -13,7 +13,7 @@ import msgspec
 from antiphon.errors import AcpError, Advice
 from antiphon.recorder.labels import counted
 from antiphon.recorder.replay.comparison import content
-from antiphon.traffic.entries import Direction, Entry, as_object
+from antiphon.traffic.entries import BAD_INPUT, Direction, Entry, as_object
 
 __all__ = [
     "CANCEL",
@@ -61,7 +61,7 @@ def written_id(raw: bytes) -> bytes:
     """The id of a message in its exact bytes; empty without an id."""
     try:
         return bytes(_open(raw).id)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except BAD_INPUT:
         return b""
 
 

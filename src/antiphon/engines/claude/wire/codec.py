@@ -4,7 +4,6 @@ A line is decoded in one go, strictly. Only one that is refused gets a second lo
 wrong optional fields, so that a newer CLI with one odd field loses that field and not the line.
 """
 
-import re
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -49,6 +48,7 @@ from antiphon.engines.claude.wire.lines import (
 from antiphon.protocol.base import BAD_INPUT, Items, JsonObject
 from antiphon.protocol.base import Unknown as UnknownPart
 from antiphon.protocol.salvage import salvage
+from antiphon.text import repaired_json
 
 __all__ = [
     "CanUseTool",
@@ -315,9 +315,6 @@ _system: dict[str, msgspec.json.Decoder[Any]] = {
     subtype: msgspec.json.Decoder(kind) for subtype, kind in SUBTYPES.items()
 }
 
-# Halves of surrogate pairs, whole pairs (left alone) and escaped backslashes (so that `\\ud800` is not taken for one).
-_SURROGATES = re.compile(rb"(?i)(?:\\\\)+|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})")
-
 
 def decode(line: bytes) -> Line:
     """Read one line."""
@@ -337,7 +334,7 @@ def _opened(found: "_SystemHead | RequestOnWire | ResponseOnWire", line: bytes) 
 
 
 def _second_look(line: bytes, refusal: Exception) -> Line:
-    repaired = _repaired(line)
+    repaired = repaired_json(line)
     try:
         if repaired is not line:
             found = _line.decode(repaired)
@@ -383,16 +380,6 @@ def _unreadable_question(line: bytes, type_: str) -> ControlRequest | None:
     except BAD_INPUT:
         return None
     return None if id is None else ControlRequest(request_id=id, request=OtherControl(subtype=""))
-
-
-def _repaired(line: bytes) -> bytes:
-    """Characters that were cut in two become U+FFFD: programs cut output by length, and JavaScript writes the halves."""
-    repaired = _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], line) if b"\\u" in line else line
-    try:
-        repaired.decode()
-    except UnicodeDecodeError:
-        repaired = repaired.decode(errors="replace").encode()
-    return line if repaired == line else repaired
 
 
 def _garbled(line: bytes, error: Exception) -> GarbledLine:

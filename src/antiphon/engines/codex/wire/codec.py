@@ -4,7 +4,6 @@ A line is opened once as an envelope, then its parameters strictly. Only paramet
 forgives wrong optional fields and keeps unknown kinds of items, so that a newer Codex loses a field and not the line.
 """
 
-import re
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -15,6 +14,7 @@ from antiphon.engines.codex.wire.requests import REQUESTS
 from antiphon.errors import Code, RemoteProtocolError
 from antiphon.protocol.base import BAD_INPUT, JsonObject
 from antiphon.protocol.salvage import salvage
+from antiphon.text import repaired_json
 
 if TYPE_CHECKING:
     from antiphon.engines.codex.wire.notifications import Notification
@@ -127,9 +127,6 @@ _head: Final = msgspec.json.Decoder(_Head)
 _decoders: Final[dict[str, "msgspec.json.Decoder[Any]"]] = {}
 """Made when a method is first seen: making all of them would slow down a short session."""
 
-# Halves of surrogate pairs, whole pairs (left alone) and escaped backslashes (so that `\\ud800` is not taken for one).
-_SURROGATES: Final = re.compile(rb"(?i)(?:\\\\)+|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})")
-
 
 def decode(line: bytes) -> Line:
     """Read one line."""
@@ -150,7 +147,7 @@ def read(raw: msgspec.Raw, kind: type[T]) -> T:
     except BAD_INPUT:
         pass
     try:
-        return salvage(_repaired(bytes(raw)), kind)
+        return salvage(repaired_json(bytes(raw)), kind)
     except BAD_INPUT as error:
         raise RemoteProtocolError(f"Codex responded with something that is no {kind.__name__}: {error}") from error
 
@@ -205,7 +202,7 @@ def _unread(raw: msgspec.Raw, error: str | None = None) -> UnreadParams:
 
 
 def _second_look(line: bytes, refusal: Exception) -> Line:
-    repaired = _repaired(line)
+    repaired = repaired_json(line)
     try:
         found = _envelope.decode(repaired)
         if found.method is not None and found.id is None:
@@ -215,16 +212,6 @@ def _second_look(line: bytes, refusal: Exception) -> Line:
     except BAD_INPUT as error:
         refusal = error
     return _garbled(repaired, refusal)
-
-
-def _repaired(line: bytes) -> bytes:
-    """Characters that were cut in two become U+FFFD: programs cut output by length."""
-    repaired = _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], line) if b"\\u" in line else line
-    try:
-        repaired.decode()
-    except UnicodeDecodeError:
-        repaired = repaired.decode(errors="replace").encode()
-    return line if repaired == line else repaired
 
 
 def _garbled(line: bytes, error: Exception) -> GarbledMessage:
