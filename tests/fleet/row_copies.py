@@ -1,6 +1,7 @@
 """Processes of a fleet that each have a copy of the rows, on a broker in memory."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ class RowCopy:
         self.broker: SimulatedBroker = fleet.server.connect(name)
         self.journal = FleetJournal(self.broker, name, lambda worker: worker not in fleet.dead)
         self.rows = FleetRows(self.broker, self.journal, data)
+        self.rows._forgot = math.inf  # by the clock of the simulated broker all that was deleted is old
         self.changed: list[tuple[str, str | None]] = []
         """The keys and titles of the rows that changed; None: deleted."""
         self.removed: list[tuple[str, str, str]] = []

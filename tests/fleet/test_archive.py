@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from antiphon.fleet.archive import ARCHIVE, FleetArchive, read_archive
-from antiphon.fleet.broker import StoredMessage
+from antiphon.fleet.broker import BrokerAway, StoredMessage
 from antiphon.fleet.journal import FleetJournal
 from antiphon.fleet.records.formats import RUN, events_subject, name_of
 from antiphon.journal.base import JournalEntry
@@ -78,6 +78,52 @@ async def test_a_turn_that_runs_is_not_copied_before_its_end(fleet: CopyFleet) -
         assert await gateway.data.journal.length(row.key) == 1
 
 
+async def test_a_turn_that_goes_on_for_long_is_copied_meanwhile(
+    fleet: CopyFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may run, or wait for a person, for longer than the broker keeps its events."""
+    monkeypatch.setattr("antiphon.fleet.archive.RUNNING_INTERVAL", 0.02)
+    worker, gateway = await fleet.start("w1"), await fleet.start("g1")
+    async with archive_of(gateway) as archive:
+        row, lease = await worker.begin("s")
+        worker.rows.save(replace(row, title="runs", turn="t1"))
+        for entry in entries(4):
+            await worker.journal.append(lease, [entry.data], entry.time)
+        async with asyncio.timeout(limit()):
+            while await gateway.data.journal.length(row.key) < 4:  # noqa: ASYNC110 - what is copied has no event
+                await asyncio.sleep(0.01)
+        forget_before(fleet.server, row.key, 10**9)
+        await worker.journal.append(lease, [entry.data for entry in entries(1, 5)], 2.0)
+        await archive.copy(row.key)
+        assert [entry.number for entry in await gateway.data.journal.read(row.key)] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("knows_parts", [True, False])
+async def test_an_archived_event_that_is_larger_than_a_message_is_given_in_parts(
+    fleet: CopyFleet, knows_parts: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker, gateway = await fleet.start("w1"), await fleet.start("g1")
+    row, lease = await worker.begin("s")
+    large = [bytes([number]) * 40_000 for number in range(3)]
+    for number, data in enumerate((b"small", *large, b"last"), 1):
+        await worker.journal.append(lease, [data], float(number))
+    async with archive_of(gateway) as archive:
+        await archive.copy(row.key)
+        gateway.broker.max_payload = 10_000
+        if not knows_parts:
+            question = msgspec.msgpack.encode([row.key, 1, 10])
+            with pytest.raises(BrokerAway):
+                await worker.broker.request(ARCHIVE, question, 0.05)
+            assert "larger than" in caplog.text
+            return
+        found: list[JournalEntry] = []
+        while page := await read_archive(worker.broker, row.key, len(found), 10):
+            found += page
+    assert [(each.number, each.data, each.time) for each in found] == [
+        (number, data, float(number)) for number, data in enumerate((b"small", *large, b"last"), 1)
+    ]
+
+
 async def test_a_gateway_that_starts_copies_what_it_has_missed(fleet: CopyFleet) -> None:
     worker = await fleet.start("w1")
     key = await turn(worker, "s", 5)
@@ -114,6 +160,19 @@ async def test_another_gateway_gives_what_was_forgotten_before_it_was_copied(fle
         archive = FleetArchive(second.broker, second.data, partial(read_archive, second.broker))
         await archive.copy(key)
         assert await second.data.journal.read(key) == entries(6)
+
+
+async def test_a_gateway_that_has_nothing_of_a_session_hands_the_question_to_one_that_has(fleet: CopyFleet) -> None:
+    worker, first = await fleet.start("w1"), await fleet.start("g1")
+    key = await turn(worker, "s", 6)
+    async with archive_of(first) as kept:
+        await kept.copy(key)
+        forget_before(fleet.server, key, 10**9)
+        second = await fleet.start("g2")
+        async with archive_of(second):
+            for _ in range(20):
+                assert await read_archive(worker.broker, key, 0, 100) == entries(6)
+            assert await read_archive(worker.broker, "unknown", 0, 100) == []
 
 
 async def test_a_session_whose_beginning_is_gone_everywhere_is_not_copied_with_other_numbers(fleet: CopyFleet) -> None:

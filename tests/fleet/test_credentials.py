@@ -33,7 +33,7 @@ def test_keys_are_made_once_and_for_their_user_alone(tmp_path: Path) -> None:
         read_key(again.admin)
 
 
-def test_what_the_broker_is_told_has_nothing_secret(tmp_path: Path) -> None:
+def test_what_is_sent_to_the_broker_has_nothing_secret(tmp_path: Path) -> None:
     keys = make_credentials(tmp_path, workers=["w1"])
     text = server_users(tmp_path)
     for path in (keys.admin, keys.gateway, *keys.workers.values()):
@@ -73,7 +73,7 @@ async def test_each_role_may_do_what_it_has_to_and_nothing_else(tmp_path: Path) 
             await _check_gateway(gateway, access, worker)
             await _check_admin(await connected(keys.admin))
             await _check_detours(worker, other, access)
-            await _check_strangers(server, keys)
+            await _check_untrusted(server, keys)
 
 
 async def _check_worker(worker: Broker, gateway: Broker) -> None:
@@ -174,7 +174,7 @@ async def _check_consumers(worker: NatsBroker, other: NatsBroker) -> None:
     assert taken == ["acp.s.k.forged", "acp.s.k.forged"]
 
 
-async def _check_strangers(server: NatsServer, keys: FleetKeys) -> None:
+async def _check_untrusted(server: NatsServer, keys: FleetKeys) -> None:
     with pytest.raises(BrokerRefused):
         await connect_broker(server.url, name="nobody")
     other = make_credentials(keys.admin.parent.parent / "other")

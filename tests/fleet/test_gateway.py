@@ -10,6 +10,8 @@ import pytest
 
 from antiphon.errors import AcpError
 from antiphon.fleet.gateway.program import FleetAddress, open_fleet_gateway
+from antiphon.fleet.membership import Members
+from antiphon.fleet.rows import FleetRows
 from antiphon.gateway.base import AccessRole, Principal
 from antiphon.gateway.data import GatewayData, Retention
 from antiphon.gateway.server.admin import Admin, AdminRequest
@@ -168,6 +170,20 @@ async def test_a_worker_that_is_cut_off_loses_its_session_to_another_and_the_cli
         assert plain.texts == ["work", "half", "again", "whole", "and on"]
 
 
+async def test_sessions_that_are_opened_at_once_go_to_all_machines_that_have_slots(tmp_path: Path) -> None:
+    async with gateways(tmp_path) as here:
+        gateway, other = await here.gateway("first"), await here.gateway("second")
+        for name in ("one", "two", "three"):
+            await here.fleet.start(name, agent=agent_named(name), host=name, slots=2)
+        clients = [await here.client(gateway), await here.client(other)]
+        params = {"cwd": str(tmp_path), "mcpServers": []}
+        asked = [(client, client.begin("session/new", params)) for client in clients * 3]
+        found = [(await client.response(id))["result"]["sessionId"] for client, id in asked]
+        assert sorted(found) == ["one-1", "one-2", "three-1", "three-2", "two-1", "two-2"]
+        refused = (await clients[0].response(clients[0].begin("session/new", params)))["error"]
+        assert "all slots are taken" in refused["message"] and refused["data"]["hint"]
+
+
 async def test_lists_show_what_runs_and_waits_at_all_workers(tmp_path: Path) -> None:
     async with gateways(tmp_path) as here:
         gateway = await here.gateway()
@@ -313,6 +329,52 @@ def lists(client: RawClient) -> list[list[str]]:
     """The ids in each list of sessions that a client got."""
     results = [each.get("result") or {} for each in client.messages]
     return [[row["sessionId"] for row in each["sessions"]] for each in results if "sessions" in each]
+
+
+async def test_a_turn_that_ends_while_a_gateway_starts_is_archived_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gateways(tmp_path) as here:
+        gateway = await here.gateway("first")
+        worker = await here.fleet.start("one", agent=agent_named("one"))
+        client = await here.client(gateway)
+        session = await client.new(tmp_path)
+        asked = client.prompt(session, "work")
+        request = await worker.agent.got("session/prompt")
+        known = Members.known
+
+        async def end_the_turn(members: Members) -> None:
+            await known(members)
+            worker.agent.result(request["id"], {"stopReason": "end_turn"})
+            await client.response(asked)
+            row = await worker.worker.rows.find("demo", session)
+            assert row is not None
+            rows: Any = seen[0]
+            await until_row(rows, row.key)
+
+        seen: list[FleetRows] = []
+        started = FleetRows.start
+
+        async def start(rows: FleetRows) -> None:
+            seen.append(rows)
+            await started(rows)
+
+        monkeypatch.setattr(FleetRows, "start", start)
+        monkeypatch.setattr(Members, "known", end_the_turn)
+        late = await here.gateway("late")
+        row = await worker.worker.rows.find("demo", session)
+        assert row is not None
+        length = await worker.worker.journal.length(row.key)
+        async with asyncio.timeout(limit()):
+            while await late.data.journal.length(row.key) < length:  # noqa: ASYNC110 - what is copied has no event
+                await asyncio.sleep(0.01)
+
+
+async def until_row(rows: FleetRows, key: str) -> None:
+    """Wait until a copy has a row in which no turn runs."""
+    async with asyncio.timeout(limit()):
+        while (found := await rows.get(key)) is None or found.turn:  # noqa: ASYNC110 - a copy has no event
+            await asyncio.sleep(0.01)
 
 
 async def test_the_directory_of_a_gateway_in_no_fleet_is_refused(tmp_path: Path) -> None:

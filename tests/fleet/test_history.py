@@ -124,6 +124,20 @@ async def test_numbers_go_on_where_the_stream_has_forgotten_all_events(fleet: Jo
     assert await journal.read("s", 5) == [JournalEntry(6, b"6")]
 
 
+async def test_numbers_go_on_behind_archived_events_where_the_row_is_older_than_these(fleet: JournalFleet) -> None:
+    """A worker ended in a turn, none could take the session, and the time for which events are kept went by."""
+    await _filled(fleet, 5)
+    record = RowRecord(GatewaySession("s", "demo", "s", "/w", turn="t", turn_after=2), number=2)
+    await fleet.own.append(row_subject("s"), record.encode(), replaces=True)
+    forget_before(fleet.server, "s", 1_000_000)
+
+    async def archive(session: str, after: int, limit: int) -> list[JournalEntry]:
+        return [JournalEntry(number, b"%d" % number) for number in range(after + 1, min(5, after + limit) + 1)]
+
+    journal = fleet.journal("w2", archive)
+    assert await journal.append(await journal.claim("s"), [b"6"]) == 6
+
+
 async def test_places_of_a_session_before_under_the_same_key_mislead_no_reader(fleet: JournalFleet) -> None:
     await _filled(fleet, 600)
     reader = fleet.journal("reader")

@@ -242,7 +242,7 @@ def test_an_append_is_stored_once_when_its_name_was_forgotten_long_ago(seed: int
 # Leases.
 
 
-async def test_a_worker_whose_place_was_taken_stores_nothing_and_is_told_so(fleet: JournalFleet) -> None:
+async def test_a_worker_whose_place_was_taken_stores_nothing_and_is_notified(fleet: JournalFleet) -> None:
     zombie, second = fleet.journal("w1"), fleet.journal("w2")
     lost: list[str] = []
     zombie.lost = lost.append

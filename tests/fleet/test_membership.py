@@ -58,6 +58,28 @@ def test_a_worker_is_known_with_its_first_beat_and_dead_a_lease_after_its_last()
     virtually(scenario)
 
 
+def test_a_worker_with_a_longer_lease_than_ours_is_waited_for_as_long_as_that() -> None:
+    """It may send beats less often than once in the time of our lease."""
+
+    async def scenario(server: SimulatedServer) -> None:
+        members = Members(server.connect("gateway"))
+        died: list[str] = []
+        members.changed.append(lambda state, alive: None if alive else died.append(state.name))
+        broker = server.connect("slow")
+        beating = Heartbeat(broker, lambda: WorkerState("slow", lease=3 * LEASE), interval=1.5 * LEASE)
+        beating.start()
+        await members.known()
+        await asyncio.sleep(5 * LEASE)
+        assert not died
+        server.cut(broker)
+        await asyncio.sleep(3.5 * LEASE)
+        assert died == ["slow"]
+        beating.leave()
+        members.close()
+
+    virtually(scenario)
+
+
 def test_a_process_whose_own_connection_was_lost_gives_every_worker_a_fresh_lease() -> None:
     async def scenario(server: SimulatedServer) -> None:
         ours = server.connect("gateway")

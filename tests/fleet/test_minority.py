@@ -114,7 +114,7 @@ async def test_agents_of_a_worker_that_is_cut_off_with_its_server_are_stopped_be
 
 
 @pytest.mark.slow
-async def test_a_worker_that_hears_only_itself_and_can_store_nothing_stops_its_agents(
+async def test_a_worker_that_receives_only_itself_and_can_store_nothing_stops_its_agents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with asyncio.timeout(limit()), worker_fleet(tmp_path) as fleet:
@@ -136,7 +136,7 @@ async def test_a_worker_that_hears_only_itself_and_can_store_nothing_stops_its_a
 
 
 @pytest.mark.slow
-async def test_agents_go_on_while_nothing_can_be_stored_and_workers_hear_each_other(
+async def test_agents_go_on_while_nothing_can_be_stored_and_workers_receive_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with asyncio.timeout(limit()), worker_fleet(tmp_path) as fleet:

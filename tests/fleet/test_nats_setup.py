@@ -156,6 +156,22 @@ async def test_events_are_kept_as_long_as_the_retention_says_and_rows_for_ever(s
 # What can be wrong.
 
 
+async def test_what_is_more_than_a_server_gives_at_once_is_all_read(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("READ_BYTES", "LASTS_BYTES"):
+        monkeypatch.setattr(f"antiphon.fleet.nats.broker.{name}", 2_500)
+    subjects = [f"acp.s.k{number}.row" for number in range(7)]
+    async with connected(server.url) as broker:
+        for subject in subjects:
+            await broker.append(subject, bytes(1_000), expects=0)
+        await broker.append("acp.s.k9.row", bytes(9_000), expects=0)
+        found = await broker.lasts("acp.s.*.row")
+        assert [message.subject for message in found] == [*subjects, "acp.s.k9.row"]
+        page = await broker.read("acp.s.*.row")
+        assert 0 < len(page) < len(found)
+
+
 async def test_no_server_is_reported_at_once(server: NatsServer) -> None:
     server.kill()
     error = await refusal(server.url)

@@ -5,9 +5,8 @@ import json
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +32,34 @@ def with_clock(seconds: float) -> tuple[str, ...]:
     return sys.executable, "-c", f"{patch}; from antiphon.cli.main import main; raise SystemExit(main())"
 
 
-def opened_session(opened: Any, cwd: Path) -> str:
-    """Open a session, and return its id. On a busy machine the gateway may not know a worker yet, or not any more."""
-    end = time.monotonic() + limit()
-    while "result" not in (answer := call(opened, 1, "session/new", cwd=str(cwd), mcpServers=[])):
-        assert time.monotonic() < end, answer
-    return str(answer["result"]["sessionId"])
+@contextmanager
+def opened_session(gateway: Gateway, cwd: Path) -> Iterator[tuple[Any, str]]:
+    """A socket and a new session. On a busy machine the gateway may not know a worker yet, or not any more: then another try is made."""
+    with ExitStack() as stack:
+
+        def attempt() -> tuple[Any, str] | None:
+            opened = stack.enter_context(gateway.open_socket())
+            if "result" not in call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={}):
+                return None
+            answer = call(opened, 1, "session/new", cwd=str(cwd), mcpServers=[])
+            return (opened, str(answer["result"]["sessionId"])) if "result" in answer else None
+
+        yield eventually(attempt)
+
+
+@contextmanager
+def loaded_session(gateway: Gateway, cwd: Path, session: str) -> Iterator[tuple[Any, str]]:
+    """A socket with a session that is loaded."""
+    with gateway.open_socket() as opened:
+        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
+        answer = call(opened, 1, "session/load", sessionId=session, cwd=str(cwd), mcpServers=[])
+        assert "result" in answer, answer
+        yield opened, session
 
 
 def prompted(gateway: Gateway, cwd: Path, text: str, session: str = "") -> str:
     """Send a prompt in a new session, or in one that is loaded, and return its id."""
-    with gateway.open_socket() as opened:
-        call(opened, 0, "initialize", protocolVersion=1, clientCapabilities={})
-        if session:
-            answer = call(opened, 1, "session/load", sessionId=session, cwd=str(cwd), mcpServers=[])
-            assert "result" in answer, answer
-        else:
-            session = opened_session(opened, cwd)
+    with loaded_session(gateway, cwd, session) if session else opened_session(gateway, cwd) as (opened, session):
         done = call(opened, 2, "session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
         assert done["result"]["stopReason"] == "end_turn", done
     return session

@@ -10,10 +10,10 @@ import pytest
 from antiphon.fleet.nats import NatsBroker, connect_broker
 from antiphon.fleet.overview import FleetOverview, fleet_overview
 from antiphon.fleet.records import appends
-from antiphon.fleet.records.formats import owner_subject, row_subject
+from antiphon.fleet.records.formats import OwnerRecord, owner_subject, row_subject
 from antiphon.fleet.worker.worker import FleetWorker, WorkerOptions
 from antiphon.gateway.data import GatewayData
-from tests.fleet.servers import nats_server
+from tests.fleet.servers import nats_cluster, nats_server
 from tests.gateway.peers import ScriptedAgent
 from tests.limits import limit
 from tests.waits import until
@@ -60,6 +60,25 @@ async def test_a_broker_without_room_is_a_state_of_the_fleet_until_there_is_room
             await shown(server.url, "ok")
 
 
+@pytest.mark.slow
+async def test_a_server_that_follows_no_more_is_a_state_of_the_fleet(tmp_path: Path) -> None:
+    """One that is frozen, and one whose disk was full: the others do not take these for gone."""
+    with nats_cluster(tmp_path) as servers:
+        broker = await connect_broker([each.url for each in servers], name="worker")
+        try:
+            answer = await broker._api("STREAM.INFO.ACP_SESSIONS", {})
+            follower = next(each for each in servers if each.name != answer["cluster"]["leader"])
+            url = next(each.url for each in servers if each.name == answer["cluster"]["leader"])
+            await shown(url, "ok")
+            follower.freeze()
+            found = await shown(url, "1 of 3 servers are away")
+            assert found.broker.servers == 3
+            follower.thaw()
+            await shown(url, "ok")
+        finally:
+            await broker.close()
+
+
 async def test_an_append_that_takes_long_is_a_problem_while_it_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +100,15 @@ async def test_of_sessions_with_one_id_the_status_has_the_one_that_lists_have(tm
             later = await found.rows.create("demo", "again", "/w")
             shown = await fleet_overview(server.url)
             assert [each.key for each in shown.sessions] == [later.key] and shown.total == 1
+
+
+async def test_a_session_of_a_worker_that_is_gone_has_no_owner(tmp_path: Path) -> None:
+    with nats_server(tmp_path / "server") as server:
+        async with worker(server.url, tmp_path) as (found, broker):
+            row = await found.rows.create("demo", "s", "/w")
+            await broker.append(owner_subject(row.key), OwnerRecord("killed.abc123").encode())
+            shown = await fleet_overview(server.url)
+            assert [(each.key, each.owner) for each in shown.sessions] == [(row.key, "")]
 
 
 async def test_damaged_records_of_one_session_do_not_hide_the_others(tmp_path: Path) -> None:

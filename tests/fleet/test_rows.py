@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from antiphon.fleet import rows as rows_module
-from antiphon.fleet.broker import BrokerAway, StoredMessage
+from antiphon.fleet.broker import READ_LIMIT, BrokerAway, StoredMessage
 from antiphon.fleet.records.formats import (
     ALL_ROWS,
     RowRecord,
@@ -254,6 +254,14 @@ async def test_a_session_that_was_begun_just_now_is_found_before_its_row_has_com
     assert await gateway.rows.find("demo", "a3") is None and await gateway.rows.get("0" * 32) is None
 
 
+async def test_a_session_is_found_behind_many_others_that_have_not_come_either(fleet: CopyFleet) -> None:
+    worker, gateway = await fleet.start("w1"), await fleet.start("g1")
+    assert gateway.rows._followed is not None
+    gateway.rows._followed.end()
+    made = [await worker.rows.create("demo", f"a{number}", "/w") for number in range(READ_LIMIT + 1)]
+    assert await gateway.rows.find("demo", made[-1].session_id) == made[-1]
+
+
 async def test_a_process_that_starts_again_reads_what_is_new(fleet: CopyFleet) -> None:
     worker, gateway = await fleet.start("w1"), await fleet.start("g1")
     made = [(await worker.begin(f"a{each}"))[0] for each in range(5)]
@@ -405,7 +413,7 @@ async def test_a_deleted_session_is_gone_everywhere_with_its_events_and_its_text
     await worker.rows.delete(row.key)  # twice is fine
 
 
-async def test_a_worker_is_told_when_a_session_of_it_is_deleted_elsewhere(fleet: CopyFleet) -> None:
+async def test_a_worker_is_notified_when_a_session_of_it_is_deleted_elsewhere(fleet: CopyFleet) -> None:
     worker, gateway = await fleet.start("w1"), await fleet.start("g1")
     row, lease = await worker.begin("a1")
     await worker.journal.append(lease, [b"1"])
@@ -500,7 +508,7 @@ async def test_a_copy_that_was_away_until_a_deletion_was_forgotten_is_made_anew(
     assert gateway.changed == [(gone.key, None)], "it is read from the beginning once"
 
 
-async def test_a_lease_whose_loss_no_message_has_told_is_looked_at_when_the_row_of_the_next_owner_is_read(
+async def test_a_lease_whose_loss_no_message_has_reported_is_looked_at_when_the_row_of_the_next_owner_is_read(
     fleet: CopyFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rows_module, "READ_AGAIN", 0.05)

@@ -182,7 +182,7 @@ async def test_the_official_client_works_with_a_fleet(tmp_path: Path, scheme: st
         assert any(event.startswith(b"E") for event in stored), stored
 
 
-async def test_a_gateway_that_is_told_to_end_ends_at_once_and_turns_go_on(tmp_path: Path) -> None:
+async def test_a_gateway_that_gets_a_signal_to_end_ends_at_once_and_turns_go_on(tmp_path: Path) -> None:
     async with served(tmp_path) as here:
         await here.fleet.start("one")
         gateway = await here.gateway("gateway")

@@ -175,27 +175,27 @@ async def test_the_clock_is_the_one_that_is_given() -> None:
     assert second.time - first.time == pytest.approx(60.5)
 
 
-def story(seed: int) -> list[str]:
+def played(seed: int) -> list[str]:
     """Play something with all faults at once, and return what happened."""
-    told: list[str] = []
+    events: list[str] = []
 
     async def scenario(world: World) -> None:
         server = SimulatedServer(seed=seed)
         server.delay, server.unsure, server.stale, server.missed = (0.0, 0.05), 0.2, 0.3, 0.1
         brokers = [server.connect(f"{at}") for at in range(3)]
         for broker in brokers:
-            broker.follow("acp.s.>", lambda message, name=broker.name: told.append(f"{name} {message.sequence}"))  # type: ignore[misc]
+            broker.follow("acp.s.>", lambda message, name=broker.name: events.append(f"{name} {message.sequence}"))  # type: ignore[misc]
         faults = asyncio.ensure_future(break_things(server, brokers, world))
         for at in range(60):
             broker = world.random.choice(brokers)
             try:
-                told.append(f"{at}: {await broker.append('acp.s.a.ev', b'x', name=str(at))}")
+                events.append(f"{at}: {await broker.append('acp.s.a.ev', b'x', name=str(at))}")
             except BrokerAway as error:
-                told.append(f"{at}: {type(error).__name__}")
+                events.append(f"{at}: {type(error).__name__}")
         faults.cancel()
 
     run(scenario, Schedule(seed))
-    return told
+    return events
 
 
 async def break_things(server: SimulatedServer, brokers: list[SimulatedBroker], world: World) -> None:
@@ -219,8 +219,8 @@ async def break_things(server: SimulatedServer, brokers: list[SimulatedBroker], 
 
 
 def test_a_seed_repeats_everything() -> None:
-    assert story(5) == story(5)
-    assert story(5) != story(6)
+    assert played(5) == played(5)
+    assert played(5) != played(6)
 
 
 @pytest.mark.parametrize("fenced", [True, False])

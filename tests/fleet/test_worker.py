@@ -393,6 +393,7 @@ async def test_gateways_learn_which_sessions_run_and_wait(fleet: WorkerFleet) ->
 
 async def test_the_summaries_of_workers_that_never_send_a_beat_are_not_all_kept(fleet: WorkerFleet) -> None:
     one = await fleet.start("one")
+    fleet.members.lease = 60.0  # a thousand messages take a while where the machine is busy
     summaries = SessionSummaries(fleet.broker, fleet.members)
     _, _, key = await running(fleet, one)
     await until(lambda: summaries.get(key) is not None)
@@ -460,6 +461,22 @@ async def test_a_new_session_is_placed_where_its_directory_exists(fleet: WorkerF
     one.worker.answers["directories"] = two.worker.answers["directories"] = nothing
     with pytest.raises(NoOwner, match="does not exist at any of"):
         await fleet.owner.place(wanted)
+
+
+async def test_a_directory_that_a_client_names_by_a_link_is_placed_where_it_leads_to(fleet: WorkerFleet) -> None:
+    (fleet.directory / "real" / "site").mkdir(parents=True)
+    (fleet.directory / "link").symlink_to("real")
+    one = await fleet.start("one", host="a", roots=(str(fleet.directory / "real"),))
+    (fleet.directory / "other").mkdir()
+    await fleet.start("two", host="b", roots=(str(fleet.directory / "other"),))
+    linked = fleet.directory / "link" / "site"
+    assert (await fleet.owner.place(Placement("demo", str(linked)))).name == one.name
+    client = await fleet.client(one)
+    row = await fleet.row(one, await client.new(linked))
+    assert row.cwd == str(fleet.directory / "real" / "site")
+    for missing in (str(fleet.directory / "link" / "none"), "/etc"):
+        with pytest.raises(NoOwner, match=f"has a root above `{missing}`"):
+            await fleet.owner.place(Placement("demo", missing))
 
 
 async def test_slots_are_sessions_in_use_and_idle_ones_make_room(fleet: WorkerFleet) -> None:

@@ -235,7 +235,9 @@ async def test_a_worker_that_is_stopped_longer_than_its_lease_stores_nothing_and
     assert len(await fleet.stored(key)) == stored
 
 
-async def test_a_worker_that_is_told_to_end_lets_its_turn_end_and_hands_its_session_over(fleet: RealFleet) -> None:
+async def test_a_worker_that_gets_a_signal_to_end_lets_its_turn_end_and_hands_its_session_over(
+    fleet: RealFleet,
+) -> None:
     one, two = await fleet.start("one"), await fleet.start("two")
     client, session, asked = await fleet.prompted(one, "/slow 10")
     key = await fleet.key()

@@ -2,20 +2,23 @@
 
 Rule 1: events are copied in the order of their numbers and from the first on, so the copy of a session never has a gap. What the broker has
 forgotten before it was copied here is asked of the other gateways; a session whose beginning none of them has is not copied.
-Rule 2: a session is copied when its turn has ended and when the gateway starts. Several events share one commit.
-Rule 3: workers have no archive. They ask the gateways, of which one answers (`acp.archive`).
+Rule 2: a session is copied when its turn has ended, when the gateway starts, and from time to time while a turn runs or waits for a person:
+that may take longer than the broker keeps events. Several events share one commit.
+Rule 3: workers have no archive. They ask the gateways, of which one gets the question (`acp.archive`). Not all have the same: one that has
+nothing after that number hands the question to another one. An event that is larger than a message of the broker is given in parts.
 A deleted session leaves with its row: the tables have its events below the row.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Annotated, Final
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
 from antiphon.errors import AcpError
 from antiphon.fleet.broker import Broker, BrokerAway, CoreMessage, NoResponder, Subscription
+from antiphon.fleet.errors import MessageTooLarge
 from antiphon.gateway.base import GatewaySession
 from antiphon.gateway.data import GatewayData
 from antiphon.journal.base import JournalEntry
@@ -36,22 +39,42 @@ ANSWER_TIMEOUT: Final = 5.0
 ANSWER_BYTES: Final = 512 * 1024
 """Bytes of the events of one answer."""
 
+MOST_HANDED: Final = 24
+"""How often a question is handed on. The broker chooses who gets it by chance, also the same gateway again: each time takes a millisecond."""
+
+ENTRY_ROOM: Final = 64
+"""Bytes of an answer, at most, that each event takes besides its own."""
+
+RUNNING_INTERVAL: Final = 600.0
+"""Seconds between two copies of sessions in which a turn runs: a fraction of the shortest time for which the broker keeps events."""
+
 PAUSE: Final = 30.0
 """Seconds before a session that could not be copied is tried again."""
 
 _log = logging.getLogger(__name__)
 
 
+_Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
 class _Question(msgspec.Struct, array_like=True):
     session: str
-    after: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+    after: _Size
     limit: int
+    at: _Size | None = None
+    """How many bytes of the first event are there already; None: the version of the one who asks takes no parts."""
+    handed: _Size = 0
+    """How often it was handed on."""
 
 
 class _Entry(msgspec.Struct, array_like=True):
     number: int
     data: bytes
     time: float
+    left: _Size = 0
+    """How many bytes of it are missing behind `data`: they are asked for."""
+    at: _Size = 0
+    """How many are missing before it."""
 
 
 async def read_archive(broker: Broker, session: str, after: int, limit: int) -> list[JournalEntry]:
@@ -60,15 +83,24 @@ async def read_archive(broker: Broker, session: str, after: int, limit: int) -> 
     Raises:
         BrokerAway: the broker does not answer.
     """
-    question = msgspec.msgpack.encode(_Question(session, after, limit))
+    data = bytearray()
     try:
-        answer = await broker.request(ARCHIVE, question, ANSWER_TIMEOUT)
-        entries = msgspec.msgpack.decode(answer, type=list[_Entry])
+        while True:
+            question = msgspec.msgpack.encode(_Question(session, after, limit, len(data)))
+            answer = await broker.request(ARCHIVE, question, ANSWER_TIMEOUT)
+            entries = msgspec.msgpack.decode(answer, type=list[_Entry])
+            if not any(each.left or each.at for each in entries):  # also of a gateway that knows no parts
+                return [JournalEntry(each.number, each.data, each.time) for each in entries]
+            first = entries[0]
+            if first.at != len(data) or not first.data:
+                raise BrokerAway("a part of an archived event is missing", hint="reading again may help")
+            data += first.data
+            if not first.left:
+                return [JournalEntry(first.number, bytes(data), first.time)]
     except NoResponder:
         return []
     except msgspec.DecodeError as error:
         raise BrokerAway(f"the archive's answer cannot be read: {error}") from error
-    return [JournalEntry(each.number, each.data, each.time) for each in entries]
 
 
 class FleetArchive:
@@ -98,6 +130,7 @@ class FleetArchive:
         for row in await self._data.all():
             self.note(row)
         self._start(self._keep_copying())
+        self._start(self._keep_noting())
 
     async def close(self) -> None:
         """Copy and answer no more."""
@@ -141,6 +174,16 @@ class FleetArchive:
             self._idle.set()
             await self._wakes.wait()
 
+    async def _keep_noting(self) -> None:
+        """Copy the sessions in which a turn runs, from time to time."""
+        while True:
+            await asyncio.sleep(RUNNING_INTERVAL)
+            try:
+                for row in await self._data.interrupted():
+                    self._again(row.key)
+            except AcpError as error:
+                _log.warning("sessions with a turn are not archived now: %s", error)
+
     def _later(self, key: str) -> None:
         asyncio.get_running_loop().call_later(PAUSE, self._again, key)
 
@@ -182,7 +225,15 @@ class FleetArchive:
     async def read(self, session: str, after: int, limit: int) -> list[JournalEntry]:
         """Return what is archived here of a session after a number; what is not is asked of the other gateways."""
         found = await self._data.journal.read(session, after, limit)
-        return found or await read_archive(self._broker, session, after, limit)
+        if found or not await self._may_be_more(session, after):
+            return found
+        return await read_archive(self._broker, session, after, limit)
+
+    async def _may_be_more(self, session: str, after: int) -> bool:
+        """Whether a session may have events after a number. The row of one in which a turn ran to no end may be older than its events."""
+        query = "SELECT last_number > ? OR turn != '' FROM session WHERE key = ?"
+        row = await self._data.database.read(lambda connection: connection.execute(query, (after, session)).fetchone())
+        return row is None or bool(row[0])
 
     # Requests.
 
@@ -192,16 +243,34 @@ class FleetArchive:
 
     async def _answer(self, message: CoreMessage) -> None:
         found: list[JournalEntry] = []
+        asked: _Question | None = None
         try:
             asked = msgspec.msgpack.decode(message.data, type=_Question)
             found = await self._data.journal.read(asked.session, asked.after, min(max(asked.limit, 0), PAGE))
         except (AcpError, *BAD_INPUT) as error:
             _log.warning("a request for archived events failed: %s", error)
-        entries: list[_Entry] = []
-        size = 0
-        for each in found:
-            size += len(each.data)
-            if entries and size > ANSWER_BYTES:
-                break
-            entries.append(_Entry(each.number, each.data, each.time))
-        self._broker.publish(message.reply, msgspec.msgpack.encode(entries))
+        if asked is not None and not found and asked.handed < MOST_HANDED:
+            question = msgspec.structs.replace(asked, handed=asked.handed + 1)
+            self._broker.publish(ARCHIVE, msgspec.msgpack.encode(question), message.reply)
+            return
+        room = min(ANSWER_BYTES, self._broker.max_payload - ENTRY_ROOM)
+        answer = msgspec.msgpack.encode(_fitting(found, None if asked is None else asked.at, room))
+        try:
+            self._broker.publish(message.reply, answer)
+        except MessageTooLarge as error:
+            _log.warning("an archived event cannot be given to an older version: %s", error)
+
+
+def _fitting(found: Sequence[JournalEntry], at: int | None, room: int) -> list[_Entry]:
+    """Return entries for one message: as many as fit, or the first one from a place on if it is larger than that."""
+    if found and at is not None and (at or len(found[0].data) > room):
+        number, data, time = found[0]
+        return [_Entry(number, data[at : at + room], time, max(0, len(data) - at - room), at)]
+    entries: list[_Entry] = []
+    size = 0
+    for each in found:
+        size += len(each.data) + ENTRY_ROOM
+        if entries and size > room:
+            break
+        entries.append(_Entry(each.number, each.data, each.time))
+    return entries

@@ -72,6 +72,16 @@ class WorkerControl:
         found = await self.ask(worker, WorkerRequest("directories", tuple(directories)))
         return found.get("exist") is True
 
+    async def real_paths(self, worker: str, directories: Sequence[str]) -> Sequence[str]:
+        """Return the real paths of directories where a worker is; none where one does not exist, or it does not say."""
+        try:
+            found = await self.ask(worker, WorkerRequest("directories", tuple(directories)))
+            real = msgspec.convert(found.get("real", ()), list[str])
+        except (AcpError, msgspec.ValidationError) as error:
+            _log.info("worker `%s` does not say where directories are: %s", worker, error)
+            return ()
+        return real if len(real) == len(directories) else ()
+
     def revoked(self, token: str, why: str) -> None:
         """Have all workers drop the prompts of a token that wait."""
         self._broker.publish(ALL, msgspec.json.encode(WorkerNotice(token, why)))

@@ -200,12 +200,15 @@ class FleetJournal:
             raise NoSuchSession(lease.session)
         if self.row_read is not None:
             await self.row_read(row)
-        number = 0 if last is None else RunHeader.of(last).last
+        number = record.number if last is None else max(record.number, RunHeader.of(last).last)
+        if last is None and (number or record.row.turn):  # all were forgotten, also those behind the row
+            while page := await self._history.read(lease.session, number, PAGE):
+                number = page[-1].number
         queue = SessionQueue(
             self._broker,
             self.appends,
             lease,
-            max(number, record.number),  # the stream may have forgotten all events
+            number,
             0 if last is None else last.sequence,
             rows=self.rows,
             published=self._published,

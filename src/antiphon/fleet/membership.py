@@ -57,6 +57,8 @@ _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 The load of one with a number that no float can have could not be calculated, and no client would find any worker.
 """
 
+_Lease: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=10**6)]
+
 _log = logging.getLogger(__name__)
 
 
@@ -88,6 +90,8 @@ class WorkerState(SessionWorker, frozen=True):
     """The number of this beat."""
     pid: int = 0
     """The number of its process, for people on its machine."""
+    lease: _Lease = 0.0
+    """Seconds for which it is to be waited for, if that is longer than the lease of the one who waits; 0: its version does not say."""
 
     @property
     def is_compatible(self) -> bool:
@@ -198,8 +202,9 @@ class Members:
         if since is None:
             return
         for name, received in (*self._received.items(),):
-            if now - max(received, since) > self.lease:
-                self._remove(name, f"nothing came from it for {self.lease:g} seconds")
+            lease = max(self.lease, self.workers[name].lease)  # a worker with a longer one may send beats less often
+            if now - max(received, since) > lease:
+                self._remove(name, f"nothing came from it for {lease:g} seconds")
 
     def _listening_since(self) -> float | None:
         """Since when a beat would have been received; None: none would be now."""

@@ -131,7 +131,8 @@ async def fleet_overview(broker_url: str, credentials: Path | None = None) -> Fl
                 row.title,
                 row.cwd,
                 bool(row.turn),
-                owner if members.is_alive(owner := owners.get(row.key, "")) else "",
+                # Not `is_alive`: for the length of a lease it takes a worker that is not known for one that may live.
+                owner if (owner := owners.get(row.key, "")) in members.workers else "",
             )
             for row in rows[:SHOWN]
         )
@@ -155,8 +156,9 @@ def _owner(message: StoredMessage) -> str:
 
 def _broker_state(size: StoredSize, took: float, problems: Sequence[str]) -> str:
     """Return `ok`, or what is wrong with the broker: by its servers, by what workers meet, by how long it took to answer."""
-    found = [f"{size.away} of {size.servers} servers are away"] if size.away else []
-    found += sorted(set(problems))
+    found = sorted(set(problems))
+    if size.away:
+        found.insert(0, f"{size.away} of {size.servers} servers are away, or store nothing since their disk was full")
     if took >= SLOW and not found:
         found.append(f"slow: it took {took:.0f} seconds to answer")
     return "; ".join(found) or "ok"

@@ -245,10 +245,15 @@ class FleetRows:
         row = await self._data.find(agent, session_id)
         if row is None and self._broker.is_connected:
             with suppress(BrokerAway, TimeoutError):
-                async with asyncio.timeout(LOOK_TIMEOUT):
-                    messages = await self._broker.read(ALL_ROWS, self._position)
-                await self._replica.apply(messages)
-                row = await self._data.find(agent, session_id)
+                position = self._position
+                while row is None:
+                    async with asyncio.timeout(LOOK_TIMEOUT):
+                        messages = await self._broker.read(ALL_ROWS, position)
+                    if not messages:
+                        break
+                    position = messages[-1].sequence
+                    await self._replica.apply(messages)
+                    row = await self._data.find(agent, session_id)
         return row
 
     async def list(self, agent: str, *, cwd: str | None = None) -> list[GatewaySession]:

@@ -29,7 +29,7 @@ class StoredSize(NamedTuple):
     servers: int
     """Servers that keep it."""
     away: int
-    """Those of them that cannot be reached."""
+    """Those of them that cannot be reached, or store nothing."""
     lag: int
     """Messages that the slowest of the others has not got yet."""
 

@@ -79,7 +79,7 @@ class NumberedUser:
         self.earlier: list[dict[str, Any]] = []
         """The messages of earlier connections."""
         self.moved: list[tuple[str, float]] = []
-        """Each worker that the session moved away from, and when this client was told."""
+        """Each worker that the session moved away from, and when this client was notified."""
         self.client: _TimedClient | None = None
         self._asked: dict[int, Prompt] = {}
         self._looked = 0
@@ -178,7 +178,7 @@ class NumberedUser:
             await self.come()
 
     async def idle(self) -> int:
-        """Wait until no turn runs and no prompt waits, as a connection of its own is told; return the number of the last event then."""
+        """Wait until no turn runs and no prompt waits, as a connection of its own shows; return the number of the last event then."""
         async with asyncio.timeout(limit()):
             while True:
                 await self._back()
@@ -231,7 +231,7 @@ class ClientUser:
         self.name = name
         self.session = ""
         self.texts: list[str] = []
-        """What the agent said."""
+        """What the agent sent."""
         self.prompts: list[Prompt] = []
         self._agent: ConnectedAgent | None = None
         self._session: Any = None

@@ -303,7 +303,7 @@ class FleetSchedule:
         finally:
             await helper.leave()
         journal = await self._journal(self.client.session)
-        stored = [text for event in journal if (text := _said(event)) is not None]
+        stored = [text for event in journal if (text := _sent(event)) is not None]
         await until(lambda: len(self.client.texts) >= len(stored))
         assert [_digest(text) for text in self.client.texts] == [_digest(text) for text in stored], self.client.name
         self._check_turns(self.client, journal)
@@ -346,7 +346,7 @@ class FleetSchedule:
             )
 
     def _check_turns(self, user: NumberedUser | ClientUser, journal: Sequence[bytes]) -> None:
-        """Check that turns are whole: what an agent said is in its turn, in order, and each prompt has one response, that of its turn."""
+        """Check that turns are whole: what an agent sent is in its turn, in order, and each prompt has one response, that of its turn."""
         turns = _Turns(journal)
         sent = {line.split()[0] for line in self.fleet.noted("prompt")}
         for prompt in user.prompts:
@@ -380,7 +380,7 @@ class _Turns:
 
     def __init__(self, journal: Sequence[bytes]) -> None:
         self._begun: Counter[str] = Counter()
-        self._said: dict[str, list[str]] = {}
+        self._sent: dict[str, list[str]] = {}
         self._ended: dict[str, list[dict[str, Any]]] = {}
         names: dict[str, str] = {}
         running = ""
@@ -398,18 +398,18 @@ class _Turns:
                 frame = json.loads(event.frame)
                 self._ended.setdefault(names.get(running, ""), []).append(frame.get("result") or frame.get("error"))
                 running = ""
-            elif event.kind == UPDATE and (text := _said(data)) is not None:
+            elif event.kind == UPDATE and (text := _sent(data)) is not None:
                 name = text.partition("/")[0]
                 assert names.get(running) == name, f"{text[:20]} is stored in the turn of {names.get(running)}"
-                self._said.setdefault(name, []).append(text.strip())
+                self._sent.setdefault(name, []).append(text.strip())
 
     def of(self, name: str) -> tuple[int, list[str], list[dict[str, Any]]]:
-        """Return how many turns a prompt has, what the agent said in them, and how they ended."""
-        return self._begun[name], self._said.get(name, []), self._ended.get(name, [])
+        """Return how many turns a prompt has, what the agent sent in them, and how they ended."""
+        return self._begun[name], self._sent.get(name, []), self._ended.get(name, [])
 
 
-def _said(data: bytes) -> str | None:
-    """Return what an agent said with an event; None for any other event."""
+def _sent(data: bytes) -> str | None:
+    """Return what an agent sent with an event; None for any other event."""
     if data[:1] != UPDATE:
         return None
     update = json.loads(data).get("params", {}).get("update", {})

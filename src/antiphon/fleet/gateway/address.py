@@ -151,7 +151,7 @@ class RouteAddress:
             return await self._open()
 
     async def _open(self) -> "Transport":
-        hello = Hello(self._principal, self._agent)
+        hello = Hello(self._principal, self._agent, opens=self.is_new)
         try:
             worker, key = await self.worker()
         except NoOwner as error:

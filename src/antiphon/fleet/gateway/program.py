@@ -100,7 +100,6 @@ async def open_fleet_gateway(
     stack.push_async_callback(rows.close)
     await rows.start()
     stack.push_async_callback(archive.close)
-    await archive.start()
     stack.callback(AuditReceiver(broker, data.audit).close)
     dialer = CarrierDialer(broker, limits=CarrierLimits(ping=address.interval, silence=address.lease))
     stack.push_async_callback(dialer.close)
@@ -124,6 +123,7 @@ async def open_fleet_gateway(
     except TimeoutError:
         pass  # the page says that the broker is away
     await hub.start()
+    await archive.start()  # not before the hub, which hands it the turns that end
 
     async def prune(now: float) -> Sequence[str]:
         return await _prune(data, rows, owner, options, now)

@@ -167,7 +167,7 @@ class BrokerAnswers:
         question.fail(
             question.unanswered(
                 f"no answer came in time for {question.subject}",
-                hint="the log of the broker may say why, such as a full disk",
+                hint="the log of the broker may say why; after a full disk nats-server has to be restarted",
             )
         )
 

@@ -6,7 +6,9 @@ What the server does not do by itself, found by trying (nats-server 2.15.1):
   with a condition on one subject are sent one after the other, and a refusal of that kind is tried again.
 - A stream on one server checks the condition before it knows the name of a message: one that was stored, and is stored again under its
   name because no answer came, is refused. So the message is looked for before `Fenced` is raised.
-- A read of last messages gives at most 1024 of them, so more are read by their subjects.
+- A read of last messages gives at most 1024 of them, so more are read by their subjects. It also ends before it has more bytes than the
+  server may have under way to a client (`max_pending`, 64 MB), and says how many are left. A client that cannot take as many at once is
+  cut off, so reads have a limit of their own.
 - A leader that was frozen sends late what it had stored, when others follow a new one: messages come twice, or out of their order.
 - A server that ends between storing a message and sending it to those that follow leaves them without it, and without a sign of that.
   So what must not be missed is read again now and then.
@@ -56,8 +58,15 @@ READ_TRIES: Final = 4
 READ_LIMIT_EACH: Final = ANSWER_LIMIT / READ_TRIES
 """Any server that has the stream may be the one that answers a read, also one that is frozen: then another is asked, by chance."""
 
+READ_BYTES: Final = 8 << 20
+LASTS_BYTES: Final = 32 << 20
+"""Bytes of one answer, unless its first message has more. All that is stored last of one session is in one: it is of one state."""
+
 LASTS_AT_ONCE: Final = 1000
 """Subjects whose last messages are read at once; servers refuse more than 1024."""
+
+SILENT: Final = 3.0
+"""Seconds without a sign of a server that has a copy of a stream: it sends one each second."""
 
 FOLLOWED_SUBJECTS: Final = 50_000
 """Subjects whose last number one who follows remembers."""
@@ -347,26 +356,36 @@ class NatsBroker:
 
     async def read(self, pattern: str, after: int = 0, limit: int = READ_LIMIT) -> list[StoredMessage]:
         """Return messages whose subject fits and whose number is greater."""
-        question = {"next_by_subj": pattern, "seq": after + 1, "batch": limit}
+        question = {"next_by_subj": pattern, "seq": after + 1, "batch": limit, "max_bytes": READ_BYTES}
         found, _ = await self._read_direct(stream_of(pattern), question)
         return found
 
     async def lasts(self, pattern: str) -> list[StoredMessage]:
         """Return the last message of each subject that fits."""
         stream = stream_of(pattern)
-        found, status = await self._read_direct(stream, {"multi_last": [pattern]})
-        if status != 413:
-            return found
-        subjects = await self._subjects(stream, pattern)
-        for begin in range(0, len(subjects), LASTS_AT_ONCE):
-            part, _ = await self._read_direct(stream, {"multi_last": subjects[begin : begin + LASTS_AT_ONCE]})
-            found += part
-        return sorted(found, key=lambda message: message.sequence)
+        found, is_whole = await self._read_lasts(stream, [pattern])
+        if not is_whole:
+            subjects = await self._subjects(stream, pattern)
+            for begin in range(0, len(subjects), LASTS_AT_ONCE):
+                found |= (await self._read_lasts(stream, subjects[begin : begin + LASTS_AT_ONCE]))[0]
+        return sorted(found.values(), key=lambda message: message.sequence)
+
+    async def _read_lasts(self, stream: StoredStream, patterns: Sequence[str]) -> tuple[dict[str, StoredMessage], bool]:
+        """Return the last messages of subjects; False with them where there are too many subjects for one read."""
+        found: dict[str, StoredMessage] = {}
+        after = 0
+        while True:
+            question = {"multi_last": patterns, "seq": after + 1, "max_bytes": LASTS_BYTES}
+            part, end = await self._read_direct(stream, question)
+            found |= {message.subject: message for message in part}
+            if end.status == 413 or not part or not int(end.fields.get("Nats-Num-Pending", 0)):
+                return found, end.status != 413
+            after = part[-1].sequence
 
     async def _read_direct(
         self, stream: StoredStream, question: Mapping[str, object]
-    ) -> tuple[list[StoredMessage], int]:
-        """Read from any server that has the stream; return the messages and the status at their end."""
+    ) -> tuple[list[StoredMessage], WireHeaders]:
+        """Read from any server that has the stream; return the messages, and the headers at their end."""
         messages, end = await self._ask_any(f"$JS.API.DIRECT.GET.{stream.name}", msgspec.json.encode(question))
         found, before = [], 0
         for message in messages:
@@ -378,7 +397,7 @@ class NatsBroker:
             found.append(stored)
         if end.status not in (204, 404, 413):
             raise BrokerAway(f"the broker refused to read (status {end.status})")
-        return found, end.status
+        return found, end
 
     async def _ask_any(self, request: str, data: bytes) -> tuple[list[WireMessage], WireHeaders]:
         """Ask for messages until a server answers."""
@@ -417,7 +436,7 @@ class NatsBroker:
             int(state["messages"]),
             int(state["bytes"]),
             1 + len(others),
-            sum(bool(each.get("offline")) for each in others),
+            sum(_is_away(each) for each in others),
             max((int(each.get("lag", 0)) for each in others), default=0),
         )
 
@@ -527,6 +546,12 @@ async def connect_broker(
         await broker.close()
         raise
     return broker
+
+
+def _is_away(server: Mapping[str, Any]) -> bool:
+    """Whether a server of a stream does not follow its leader: it is gone, frozen, or has stopped to store because its disk was full."""
+    is_silent = not server.get("current") and int(server.get("active", 0)) > SILENT * 1e9
+    return bool(server.get("offline")) or is_silent
 
 
 def _is_diverted(message: WireMessage) -> bool:

@@ -120,7 +120,7 @@ class CertainAppends:
                 if is_in_doubt and (found := await self._find_at_last(subject, name, after, until)):
                     return found
                 raise
-            self._problems[number] = problem.sentence
+            self._problems[number] = f"{problem.sentence} ({problem.hint})" if problem.hint else problem.sentence
             if until is not None and asyncio.get_running_loop().time() + delay > until:
                 raise Unsure(*problem.args, hint=problem.hint) if is_in_doubt else problem
             await self.pause(delay)

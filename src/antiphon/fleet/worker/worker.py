@@ -102,6 +102,7 @@ class FleetWorker:
             slots=options.slots,
             replaces=self._read_earlier(),
             pid=os.getpid(),
+            lease=options.lease,
         )
         self.members = Members(broker, options.lease, options.interval)
         self.journal = FleetJournal(broker, self.name, self.members.is_alive, archive=partial(read_archive, broker))
@@ -141,11 +142,13 @@ class FleetWorker:
 
     def state(self) -> WorkerState:
         """Return how it is now."""
-        sessions = [each for agent in self.hub.agents.values() for each in agent.sessions.values()]
+        agents = self.hub.agents.values()
+        sessions = [each for agent in agents for each in agent.sessions.values()]
+        opening = sum(agent.link.opening for agent in agents if agent.link is not None)
         return msgspec.structs.replace(
             self._about,
             sessions=len(sessions),
-            used=sum(session.in_use for session in sessions),
+            used=sum(session.in_use for session in sessions) + opening,
             turns=sum(session.turns.running is not None for session in sessions),
             draining=self.hub.is_draining,
             problem=self.journal.appends.problem or next(iter(self._broker.problems), ""),
@@ -212,6 +215,8 @@ class FleetWorker:
             raise OwnedElsewhere(f"worker `{self.name}` is about to end", hint="another one is found")
         if found.agent not in self.hub.agents:
             raise OwnedElsewhere(f"worker `{self.name}` has no agent `{found.agent}`", hint="another one is found")
+        if found.opens and self.state().used >= self.options.slots:  # gateways know that a beat later
+            raise OwnedElsewhere(f"all slots of worker `{self.name}` are taken", hint="another one is found")
         self.hub.run(self._serve(transport, found))
 
     async def _serve(self, transport: CarrierTransport, hello: Hello) -> None:
@@ -246,8 +251,13 @@ class FleetWorker:
     async def _has_directories(self, request: WorkerRequest) -> Mapping[str, object]:
         if self.hub.client_files:  # they may be on the client's machine alone
             return {"exist": True}
-        # Not `Path.is_dir`, which raises for a name that is too long, as a client may send it.
-        return {"exist": await asyncio.to_thread(lambda: all(map(os.path.isdir, request.directories)))}
+
+        def look() -> Mapping[str, object]:
+            # Not `Path.is_dir`, which raises for a name that is too long, as a client may send it.
+            exist = all(map(os.path.isdir, request.directories))
+            return {"exist": exist, "real": [*map(os.path.realpath, request.directories)] if exist else []}
+
+        return await asyncio.to_thread(look)
 
     async def _list_directories(self, request: WorkerRequest) -> Mapping[str, object]:
         return await self.hub.files.directories(next(iter(request.directories), ""))
