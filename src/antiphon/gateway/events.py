@@ -105,7 +105,7 @@ def numbered(frame: bytes, number: int, path: tuple[str, ...] = NUMBER, *, at: f
 
 def _end_of_params(frame: bytes) -> int:
     """Return where a member can be added to the params of a frame that ends with them and has no `_meta`; 0 in any other."""
-    if b'"_meta"' in frame or b"\\u00" in frame:  # a key may have letters that are escaped
+    if frame.find(b'"_meta"') >= 0 or frame.find(b"\\u00") >= 0:  # a key may have letters that are escaped
         return 0
     params = last_params(frame)
     if params is None or frame[params[0]] != _OPEN or frame[params[1] - 2] in b"{ \t\r\n":

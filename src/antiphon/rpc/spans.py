@@ -66,7 +66,7 @@ _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],]')
 def values_of(line: bytes, name: str) -> Iterator[Span]:
     """The positions of the values of this member in a message: more than one if its key is repeated."""
     first = _FIRST.match(line) if name == "id" else None
-    if first is not None and line.count(b'"id"') == 1 and b"\\u00" not in line:
+    if first is not None and line.count(b'"id"') == 1 and line.find(b"\\u00") < 0:
         yield first.span(1)
         return
     yield from (span for key, span in members_of(line, (0, len(line))) if key == name)

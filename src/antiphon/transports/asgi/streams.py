@@ -52,7 +52,7 @@ class EventStream:
 
     def put(self, frame: bytes, number: int = 0) -> None:
         """Add a frame; `number` is that of its event, 0 if it has none."""
-        self._waiting.append((frame.replace(b"\r", b" ") if b"\r" in frame else frame, number))
+        self._waiting.append((frame.replace(b"\r", b" ") if frame.find(b"\r") >= 0 else frame, number))
         self.changed.set()
 
     def take(self) -> tuple[bytes, int]:
