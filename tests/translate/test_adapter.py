@@ -16,7 +16,7 @@ from antiphon.agent.turn import AgentTurn
 from antiphon.client.agent import ConnectedAgent
 from antiphon.connection.adapter import TranslatedTransport
 from antiphon.connection.bridge import Bridge
-from antiphon.connection.negotiated import ClientNegotiation
+from antiphon.connection.negotiation import ClientNegotiation
 from antiphon.errors import LocalProtocolError, RemoteProtocolError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.translate.base import Translator

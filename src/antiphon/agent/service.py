@@ -57,7 +57,7 @@ async def serve(agent: "Agent", transport: "Transport", asked: v1.Initialize | N
 
 def _versioned(agent: "Agent", transport: "Transport") -> "Transport":
     """Return the transport with what it needs to find out whether its client speaks another version than version 1."""
-    from antiphon.connection.negotiated import AgentNegotiation
+    from antiphon.connection.negotiation import AgentNegotiation
     from antiphon.protocol.translate.choice import by_request, v2_client
 
     clock = asyncio.get_running_loop().time
@@ -119,6 +119,7 @@ class AgentService:
 
     def _initialize(self, asked: v1.Initialize) -> v1.InitializeResult:
         self.client._introduce(asked)
+        asyncio.get_running_loop().call_soon(self.connection.settle)
         return self._agent.initialize(asked)
 
     async def _authenticate(self, asked: v1.Authenticate) -> v1.AuthenticateResult:

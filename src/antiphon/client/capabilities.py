@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from antiphon.client.handlers import Elicitation
     from antiphon.client.terminals import Terminals
     from antiphon.connection.connection import Connection
-    from antiphon.connection.negotiated import Reopen
+    from antiphon.connection.negotiation import Reopen
     from antiphon.connection.reports import Observer
     from antiphon.transports.base import Transport
 
@@ -163,7 +163,7 @@ def versioned(
     if versions == (V1.number,):
         return transport
     from antiphon.connection.adapter import TranslatedTransport
-    from antiphon.connection.negotiated import ClientNegotiation
+    from antiphon.connection.negotiation import ClientNegotiation
     from antiphon.protocol.translate.choice import by_answer, v1_client
 
     clock = asyncio.get_running_loop().time

@@ -12,6 +12,6 @@ Files in reading order:
     reports.py      what an observer learns besides messages
     early.py        `initialize` answered before the event loop is imported
     adapter.py      a transport that speaks one version of the protocol above and another one below
-    negotiated.py   a transport that finds out in the handshake whether it has to translate
+    negotiation.py  a transport that finds out in the handshake whether it has to translate
     bridge.py       raw frames forwarded between two transports, with the ids of requests rewritten
 """

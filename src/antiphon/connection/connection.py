@@ -203,6 +203,11 @@ class Connection:
         """The transport that moves the bytes: a `ProcessTransport` has the child's `stderr`, `status` and `pid`."""
         return self._transport.origin
 
+    def settle(self) -> None:
+        """Send and receive without what stood below for the handshake alone."""
+        if not self.closed and self._closing is None:
+            self._transport = self.inbox.transport = self._outbox.transport = self._transport.settled()
+
     @property
     def translated(self) -> bool:
         """Whether the peer speaks another version of the protocol than this end, and a translator is between them."""

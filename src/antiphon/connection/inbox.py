@@ -35,7 +35,7 @@ class Inbox:
         self.streams: dict[str, deque[AnyBacklog]] = {}
         self.before_change: Callable[[], None] | None = None
         """Called before a stream is added or removed: what has come by then belongs to those that are there."""
-        self._transport = transport
+        self.transport = transport
         self._waiting = 0  # how many responses are waited for that are not a stream's
         self._open_requests = 0
         self.paused = False
@@ -97,8 +97,8 @@ class Inbox:
             self._chokes += 1
             self.decide()
             release = partial(self._unchoke, self._chokes)
-            self._transport.when_drained(release)
-            self._transport.loop.call_later(CHOKED_FOR, release)
+            self.transport.when_drained(release)
+            self.transport.loop.call_later(CHOKED_FOR, release)
 
     def _unchoke(self, choke: int) -> None:
         if (
@@ -120,7 +120,7 @@ class Inbox:
         if not self._wide_open and (self._choked or (full and not self._waiting)):
             if not self.paused:
                 self.paused = True
-                self._transport.pause()
+                self.transport.pause()
         elif self.paused:
             self.paused = False
-            self._transport.resume()
+            self.transport.resume()

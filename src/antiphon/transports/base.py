@@ -70,6 +70,10 @@ class Transport(ABC):
         """The transport that moves the bytes: this one, unless it stands on another."""
         return self
 
+    def settled(self) -> "Transport":
+        """Return what to use after the handshake: this one, unless it stood on another for the handshake alone."""
+        return self
+
     # For a connection.
 
     def attach(self, sink: Sink) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from antiphon.connection.negotiated import ChooseByRequest
+    from antiphon.connection.negotiation import ChooseByRequest
     from antiphon.connection.reports import Report
     from antiphon.transports.asgi import Admit
     from antiphon.transports.base import Transport
@@ -171,7 +171,7 @@ async def bridge_stdio(
     between = _between_versions(agent, open_agent)
     client: Transport = open_stdio()
     if choose is not None:
-        from antiphon.connection.negotiated import AgentNegotiation
+        from antiphon.connection.negotiation import AgentNegotiation
 
         client = AgentNegotiation(client, choose, observer=_show_loss)
     forwarding = Bridge(client, between, version=V1, keep_requests=keep_requests)
@@ -187,7 +187,7 @@ async def bridge_stdio(
 
 def _between_versions(agent: "Transport", reopen: OpenAgent) -> "Transport":
     """Return the transport of an agent that translates if the agent refuses the version of the client."""
-    from antiphon.connection.negotiated import ClientNegotiation
+    from antiphon.connection.negotiation import ClientNegotiation
     from antiphon.protocol.translate.choice import by_answer
 
     choose = partial(by_answer, asyncio.get_running_loop().time)

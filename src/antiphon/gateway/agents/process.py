@@ -20,7 +20,7 @@ from antiphon import __version__
 from antiphon.aio import background
 from antiphon.catalogue.known import KNOWN
 from antiphon.config.shapes import GATEWAY
-from antiphon.connection.negotiated import ClientNegotiation
+from antiphon.connection.negotiation import ClientNegotiation
 from antiphon.connection.reports import ReportLog
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError
 from antiphon.gateway.agents.link import AgentLink, end_process
