@@ -16,7 +16,7 @@ from antiphon.agent.turn import AgentTurn
 from antiphon.client.agent import ConnectedAgent
 from antiphon.connection.adapter import TranslatedTransport
 from antiphon.connection.bridge import Bridge
-from antiphon.connection.negotiation import ClientNegotiation
+from antiphon.connection.negotiation import AgentNegotiation, ClientNegotiation
 from antiphon.errors import LocalProtocolError, RemoteProtocolError, RequestRefused
 from antiphon.protocol import v1
 from antiphon.protocol.translate.base import Translator
@@ -132,6 +132,31 @@ async def test_a_client_and_an_agent_find_a_version_that_both_speak(
         assert found.name == "notes"
     assert wire.versions() == ({spoken} if (client, agent) != ((2, 1), (1,)) else {1})
     assert ("state_update" in wire.kinds()) == (spoken == 2)
+
+
+async def test_after_the_handshake_nothing_stands_between_a_client_and_an_agent_of_one_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passed: list[str] = []
+
+    def noted(kind: type[TranslatedTransport], name: str) -> None:
+        method = getattr(kind, name)
+
+        def called(transport: TranslatedTransport, *given: Any) -> Any:
+            passed.append(name)
+            return method(transport, *given)
+
+        monkeypatch.setattr(kind, name, called)
+
+    for kind in (AgentNegotiation, ClientNegotiation):
+        noted(kind, "block_received")
+        noted(kind, "flush")
+    async with connected(Notes("notes"), Wire(), versions=(1, 2)) as found:
+        assert set(passed) == {"block_received", "flush"}
+        session = await found.new_session("/")
+        passed.clear()
+        assert await session.prompt("one two").text() == "onetwo"
+        assert passed == []
 
 
 @pytest.mark.parametrize(("client", "agent"), [((1,), (2,)), ((2,), (1,))], ids=str)

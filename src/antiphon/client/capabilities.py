@@ -179,14 +179,15 @@ def spoken_version(connection: "Connection") -> int:
     return 2 if connection.translated else V1.number
 
 
-def check_version(transport: "Transport", versions: tuple[int, ...], name: str) -> None:
-    """Check the version that an agent turned out to speak.
+def check_version(connection: "Connection", versions: tuple[int, ...], name: str) -> None:
+    """Check the version that an agent turned out to speak, and take out what was there to find it out.
 
     Raises:
         RemoteProtocolError: it is version 1, which is not wanted.
     """
-    if V1.number not in versions and not getattr(transport, "translates", False):
+    if V1.number not in versions and not connection.translated:
         raise RemoteProtocolError(
             f"{name} supports version {V1.number} of ACP alone",
             hint="allow that version, or use a version of the agent that supports a newer one",
         )
+    connection.settle()

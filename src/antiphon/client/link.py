@@ -437,8 +437,8 @@ class Link:
 
     async def _connect(self) -> Connection:
         options, again = self._options, self._target.open if self._target.restartable else None
-        below = await self._target.open()
-        transport = versioned(below, options.versions, options.observer, again, extended=options.extended)
+        opened = await self._target.open()
+        transport = versioned(opened, options.versions, options.observer, again, extended=options.extended)
         connection = self._starting_connection = Connection(
             transport, self._router, version=V1, observer=options.observer, timeout=options.timeout
         )
@@ -446,8 +446,7 @@ class Link:
             self._check_open()
             connection.start()
             self._initialized = await self._introduce(connection)
-            check_version(transport, options.versions, self.name)
-            connection.settle()
+            check_version(connection, options.versions, self.name)
             self._check_open()
         except BaseException:
             await connection.close()

@@ -48,7 +48,22 @@ Reopen: TypeAlias = Callable[[], Awaitable[Transport]]
 """Starts the agent again. Some end, or answer nothing but errors, once they have refused a version."""
 
 
-class ClientNegotiation(TranslatedTransport):
+class _Negotiation(TranslatedTransport):
+    """A transport that translates if the handshake says so."""
+
+    _decided = False
+
+    def settled(self) -> Transport:
+        """Return what to use after the handshake: the transport below if nothing is translated, so that nothing stands between."""
+        if self.translates or self._up or not self._decided or self.below.lost is not None:
+            return self
+        self.below.out += self.out
+        self.out = bytearray()
+        self.below.sink = self.sink
+        return self.below
+
+
+class ClientNegotiation(_Negotiation):
     """Below a client or a bridge: if the agent refuses the version of the client, the handshake is repeated in the agent's own.
 
     The client's handshake goes to the agent as it is. So an agent that speaks the client's version is never translated.
@@ -66,7 +81,6 @@ class ClientNegotiation(TranslatedTransport):
         super().__init__(below, None, above="client", observer=observer)
         self._choose = choose
         self._asked: Request | None = None
-        self._decided = False
         self._reopen = None if below.routed else reopen
         self._repeated: tuple[Request, RequestFailure] | None = None
         """The handshake that is repeated in the agent's version and is not answered, with the refusal of the first."""
@@ -135,15 +149,6 @@ class ClientNegotiation(TranslatedTransport):
             self._from_above(held)
         self.below.flush_soon()
 
-    def settled(self) -> Transport:
-        """Return what to use after the handshake: the transport below if nothing is translated, so that nothing stands between."""
-        if self.translates or not self._decided or self.below.lost is not None:
-            return self
-        self.below.out += self.out
-        self.out = bytearray()
-        self.below.sink = self.sink
-        return self.below
-
     @property
     def deaf(self) -> bool:
         """Whether the peer reads no more."""
@@ -210,13 +215,12 @@ class ClientNegotiation(TranslatedTransport):
         self.below.flush_soon()
 
 
-class AgentNegotiation(TranslatedTransport):
+class AgentNegotiation(_Negotiation):
     """Below an agent: a client that asks for another version than the agent's own is translated."""
 
     def __init__(self, below: Transport, choose: ChooseByRequest, *, observer: Observer | None = None) -> None:
         super().__init__(below, None, above="agent", observer=observer)
         self._choose = choose
-        self._decided = False
 
     def block_received(self, block: Frame) -> None:
         """Hand lines on. The client's handshake decides what becomes of the rest."""
