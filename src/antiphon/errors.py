@@ -54,10 +54,10 @@ _MADE_IN: "Mapping[str, str]" = {
     "AgentMissing": "catalogue.agents", "AmbiguousId": "client.agent", "AttachmentError": "client.attachments",
     "BadCursor": "store.errors", "CliMissing": "catalogue.programs", "CliProblem": "catalogue.programs", "CliTooOld": "engines.cli_program",
     "ComparisonError": "runs.comparison", "ConnectionRefused": "transports.remote",
-    "DirectoryInUse": "store.errors", "EditRefused": "config.edits", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoMatch": "runs.structured", "NoSuchAgent": "config.edits",
+    "DirectoryInUse": "store.errors", "EditRefused": "config.edits", "FileProblem": "local.problems", "LiveElsewhere": "store.locks", "NoMatch": "runs.answer_schema", "NoSuchAgent": "config.edits",
     "NoSuchSession": "store.errors", "NotAFile": "local.problems", "NotJsonc": "editors.jsonc", "NotPermitted": "local.problems",
     "NotText": "local.problems", "NotThere": "local.problems", "NothingToTrust": "permission.project_trust", "OutsideRoots": "local.problems",
-    "OverBudget": "runs.budget", "PatchError": "runs.patches", "PolicyFileError": "permission.settings", "RegistryProblem": "catalogue.registry", "RuleError": "policy.rules", "SchemaError": "runs.structured", "SessionExists": "store.errors", "StoreError": "store.errors",
+    "OverBudget": "runs.budget", "PatchError": "runs.patches", "PolicyFileError": "permission.settings", "RegistryProblem": "catalogue.registry", "RuleError": "policy.rules", "SchemaError": "runs.answer_schema", "SessionExists": "store.errors", "StoreError": "store.errors",
     "TooLarge": "local.problems", "UnknownAgent": "catalogue.agents", "UnknownEngine": "engines.known", "WorktreeError": "runs.worktrees",
     "WrongAgent": "config.edits",
 }  # fmt: skip

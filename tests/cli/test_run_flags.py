@@ -15,7 +15,7 @@ from antiphon.cli.arguments import Misused, Options
 from antiphon.cli.run.arguments import run_parser
 from antiphon.cli.run.reports import check_files
 from antiphon.errors import ExtraMissing
-from antiphon.runs.structured import AnswerSchema, NoMatch
+from antiphon.runs.answer_schema import AnswerSchema, NoMatch
 from tests.cli import agents
 from tests.cli.program import Done, Place
 from tests.cli.test_run_json import checked

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import re
 
     from antiphon.export.stored import Hit, ListedSession, StoredSessions
-    from antiphon.gateway.stored import StoredGatewaySession
+    from antiphon.gateway.stored_sessions import StoredGatewaySession
     from antiphon.store.locks import SessionLock
     from antiphon.store.sessions import SessionRow
     from antiphon.text import Paint
@@ -209,7 +209,7 @@ async def show_list(which: SessionFilter, *, limit: int, as_json: bool) -> int:
     from antiphon.config.directories import state_dir
     from antiphon.export.stored import ListedSession, open_stored
     from antiphon.gateway.data import data_directory
-    from antiphon.gateway.stored import with_turns
+    from antiphon.gateway.stored_sessions import with_turns
     from antiphon.store.locks import holder
     from antiphon.text import table
 
@@ -264,7 +264,7 @@ def _behind_gateway(known: set[str], folder: str | None = None) -> "list[StoredG
     """Return the sessions that the gateway of this user has stored. One that the joint agent has stored too is known already."""
 
     from antiphon.gateway.data import data_directory
-    from antiphon.gateway.stored import read_sessions
+    from antiphon.gateway.stored_sessions import read_sessions
 
     try:
         found = [each for each in read_sessions(data_directory()) if each.session_id not in known]

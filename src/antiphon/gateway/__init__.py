@@ -4,7 +4,7 @@ Files in reading order:
 
     base.py              who a client is, the row of a session, limits, and the store of rows as an interface
     data.py              the one file of a gateway: rows of sessions, their journal, how long they are kept, backups
-    stored.py            the sessions in that file, as commands list them beside a gateway that runs
+    stored_sessions.py   the sessions in that file, as commands list them beside a gateway that runs
     hub.py               finds agents, sessions and clients for each other; starts and ends all of them
     client.py            a client of the agents of this machine: its ids, its role, what it asks
     session_methods.py   its requests about whole sessions: new, load, resume, fork, list, attach, close, delete

@@ -26,7 +26,7 @@ from antiphon.codes import FIND_OWNER
 from antiphon.errors import AcpError, Code, ConnectionClosed, RequestError, sentence_and_hint
 from antiphon.protocol.v1.opt_in import is_unwanted, unwanted_updates
 from antiphon.remote.connection import ServerConnection, closed_by
-from antiphon.remote.held import HeldMessage, HeldMessages
+from antiphon.remote.held_messages import HeldMessage, HeldMessages
 from antiphon.remote.messages import OPENING, MessagePaths
 from antiphon.remote.numbers import with_own_numbers, without_numbers
 from antiphon.remote.paths import PathMap

@@ -13,7 +13,7 @@ from antiphon.rpc.spans import values_of, with_value
 from antiphon.transports.remote import MessageHead
 
 if TYPE_CHECKING:
-    from antiphon.remote.held import HeldMessage
+    from antiphon.remote.held_messages import HeldMessage
 
 __all__ = [
     "ATTACH", "CANCELLED", "DETACH", "Attached", "EditorRequest", "FollowedSession", "MessageMark", "ServerOffer", "error_code", "error_member", "failed_member", "follow",

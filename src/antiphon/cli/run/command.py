@@ -155,7 +155,7 @@ def _run(options: Options, stop: "StopSignal", workflow: "WorkflowCommands | Non
     check_files(options)
     schema = worktree = None
     if options.output_schema is not None:
-        from antiphon.runs.structured import read_schema
+        from antiphon.runs.answer_schema import read_schema
 
         schema = read_schema(options.output_schema)
     words = read_words(options.prompt, options.file)  # before a worktree is made: it may wait

@@ -73,9 +73,9 @@ if TYPE_CHECKING:
     from antiphon.cli.run.command import RunPrompt
     from antiphon.client.session import ClientSession
     from antiphon.client.turn import ClientTurn
+    from antiphon.runs.answer_schema import AnswerSchema
     from antiphon.runs.budget import RunBudget
     from antiphon.runs.patches import PatchBase
-    from antiphon.runs.structured import AnswerSchema
     from antiphon.runs.worktrees import Worktree
     from antiphon.store.decisions import AuditEntry
 
@@ -264,7 +264,7 @@ class Runner:
         self, schema: "AnswerSchema", session: "ClientSession", blocks: "Sequence[v1.ContentBlock]"
     ) -> v1.PromptResult:
         """Prompt until an answer matches the schema, a few times at most."""
-        from antiphon.runs.structured import ATTEMPTS, NoMatch
+        from antiphon.runs.answer_schema import ATTEMPTS, NoMatch
 
         blocks = [*blocks, v1.TextBlock(schema.request())]
         while True:

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from antiphon.errors import AcpError, ConnectionClosed, RequestRefused
 from antiphon.fleet.gateway.address import RouteAddress
-from antiphon.remote.held import HeldMessage
+from antiphon.remote.held_messages import HeldMessage
 from antiphon.remote.link import WAIT_TIMEOUT, RemoteLink
 from antiphon.remote.paths import PathMap
 from antiphon.remote.sessions import (
