@@ -31,7 +31,7 @@ ONLY_MARKED = os.environ.get("ANTIPHON_TESTS") == "marked"
 
 # No deadline: a busy machine is not a failing property. In CI the same examples every time, so red means a change.
 # In CI examples are the same every time, so the other Pythons need not see all of those that the first has seen.
-EXAMPLES = 20 if FEW else 100
+EXAMPLES = 20 if FEW else 50
 
 FROZEN_EVERY = 25
 """Tests after which what they left alive is frozen (reports, caches, modules): unfrozen, it made a quarter of the processor time."""

@@ -59,7 +59,7 @@ T = TypeVar("T")
 Scenario = Callable[["World"], Any]
 
 SCHEDULES: Final = int(
-    os.environ.get("ANTIPHON_SCHEDULES") or ("30" if os.environ.get("ANTIPHON_EXAMPLES") == "few" else "100")
+    os.environ.get("ANTIPHON_SCHEDULES") or ("30" if os.environ.get("ANTIPHON_EXAMPLES") == "few" else "60")
 )
 """Schedules for each test; fewer on the other Pythons."""
 
