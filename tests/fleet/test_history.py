@@ -180,4 +180,4 @@ async def test_a_tail_puts_parts_together(small: JournalFleet) -> None:
         await reader.read("s")
         await writer.append(lease, [bytes(1000), b"end"])
         assert (await following).data == bytes(1000) and (await anext(tail)).data == b"end"
-    assert not reader._following
+    assert not reader._live

@@ -63,7 +63,7 @@ _NAME: Final = re.compile(r"(?=.{1,200}\Z)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _log = logging.getLogger(__name__)
 
 
-class _Opening(msgspec.Struct):
+class _OpenRequest(msgspec.Struct):
     """The first line of the request that opens a connection; what the caller wants the worker to know follows it."""
 
     connection: str
@@ -315,9 +315,9 @@ class CarrierDialer(_Exchange):
         if self._is_closed or not _NAME.fullmatch(worker):
             raise LocalProtocolError(f"no connection to `{worker}` can be opened")
         connection = self.add(worker, token_bytes(16))
-        opening = _Opening(connection.id.hex(), self.name, connection.peer.epoch, connection.granted)
+        head = _OpenRequest(connection.id.hex(), self.name, connection.peer.epoch, connection.granted)
         try:
-            request = msgspec.json.encode(opening) + b"\n" + hello
+            request = msgspec.json.encode(head) + b"\n" + hello
             answer = await self._ask(worker, request, self.limits.open)
             opened = msgspec.json.decode(answer, type=_Opened)
         except NoResponder as error:
@@ -368,15 +368,15 @@ class CarrierListener(_Exchange):
 
     def _answer(self, head: bytes, hello: bytes) -> _Opened:
         try:
-            opening = msgspec.json.decode(head, type=_Opening)
-            id = bytes.fromhex(opening.connection)
+            request = msgspec.json.decode(head, type=_OpenRequest)
+            id = bytes.fromhex(request.connection)
         except (*BAD_INPUT, ValueError) as error:
             return _Opened(error=f"the worker cannot read the request: {error}", recoverable=False)
         if self._is_closed:
             return _Opened(error=f"the worker `{self.name}` is about to end", hint="another try finds another one")
-        if len(id) != 16 or id in self._connections or not _NAME.fullmatch(opening.sender):
+        if len(id) != 16 or id in self._connections or not _NAME.fullmatch(request.sender):
             return _Opened(error="the request for a connection has a wrong name", recoverable=False)
-        connection = self.add(opening.sender, id)
+        connection = self.add(request.sender, id)
         try:
             self._accept(connection, hello)
         except AcpError as error:
@@ -386,7 +386,7 @@ class CarrierListener(_Exchange):
             _log.exception("the worker failed to take a connection")
             opened = _Opened(error="the worker failed to take the connection", hint="its log has the reason")
         else:
-            connection.established(opening.epoch, opening.granted)
+            connection.established(request.epoch, request.granted)
             return _Opened(epoch=connection.peer.epoch, granted=connection.granted)
         connection.end(ConnectionClosed(opened.error), reports=False)
         return opened

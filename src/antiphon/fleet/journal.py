@@ -63,7 +63,7 @@ CLOSE_TIMEOUT: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
-class _Following:
+class _LiveMessages:
     """The live messages of one session that has tails here."""
 
     def __init__(self, subscription: Subscription) -> None:
@@ -101,7 +101,7 @@ class FleetJournal:
         self._claiming: dict[str, int] = {}
         """The last record that was seen of sessions that are being claimed."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._following: dict[str, _Following] = {}
+        self._live: dict[str, _LiveMessages] = {}
         self._owners: Subscription | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
@@ -461,19 +461,19 @@ class FleetJournal:
         Raises:
             BrokerAway: the broker does not answer.
         """
-        following = self._following.get(session)
-        if following is None:
-            following = self._following[session] = _Following(self._follow(session))
-        following.tails += 1
+        live = self._live.get(session)
+        if live is None:
+            live = self._live[session] = _LiveMessages(self._follow(session))
+        live.tails += 1
         try:
             async with aclosing(self._feed.tail(session, after)) as entries:  # type: ignore[type-var]
                 async for entry in entries:
                     yield entry
         finally:
-            following.tails -= 1
-            if not following.tails:
-                following.subscription.end()
-                del self._following[session]
+            live.tails -= 1
+            if not live.tails:
+                live.subscription.end()
+                del self._live[session]
 
     def _follow(self, session: str) -> Subscription:
         assembler = RunAssembler()

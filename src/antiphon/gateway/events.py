@@ -320,22 +320,22 @@ def merged(entries: Iterable[JournalEntry]) -> Iterator[JournalEntry]:
     yield from joined()
 
 
-class _Wish(msgspec.Struct):
+class _MergeOption(msgspec.Struct):
     merged: bool | UnsetType = UNSET
 
 
-class _WishMeta(msgspec.Struct):
-    antiphon: _Wish
+class _MergeMeta(msgspec.Struct):
+    antiphon: _MergeOption
 
 
-class _WishParams(msgspec.Struct, rename={"meta": "_meta"}):
-    meta: _WishMeta
+class _MergeParams(msgspec.Struct, rename={"meta": "_meta"}):
+    meta: _MergeMeta
 
 
 def asks_for_merged(params: Raw) -> bool | None:
     """Whether a request asks for merged history, in its `_meta.antiphon.merged`; None if it says nothing about it."""
     try:
-        wish = msgspec.json.decode(params, type=_WishParams).meta.antiphon.merged
+        merged = msgspec.json.decode(params, type=_MergeParams).meta.antiphon.merged
     except BAD_INPUT:
         return None
-    return None if isinstance(wish, UnsetType) else wish
+    return None if isinstance(merged, UnsetType) else merged

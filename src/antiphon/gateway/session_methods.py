@@ -344,9 +344,9 @@ class SessionMethods:
         attachment.start()
 
     def _merge_if_wanted(self, attachment: "SessionAttachment", request: Request) -> None:
-        wish = asks_for_merged(request.params)
-        if wish is not None:
-            attachment.merged = wish
+        merged = asks_for_merged(request.params)
+        if merged is not None:
+            attachment.merged = merged
 
     def _detach(self, request: Request, line: bytes, params: _Params) -> None:
         def detached(session: HubSession) -> None:
@@ -373,7 +373,7 @@ class SessionMethods:
         rows = await process.hub.rows.list(process.name)
         known = {id for row in rows for id in (row.session_id, agent_id_in(row.state))}
         shown: list[Raw] = []
-        of_fleet = _list_wish(request.params)
+        of_fleet = _asks_for_rows(request.params)
         if of_fleet is not False and not params.cursor:
             wanted = {params.cwd, *_real(params.cwd)}
             here = [
@@ -556,19 +556,19 @@ def _real(directory: str) -> list[str]:
         return []
 
 
-class _ListWish(msgspec.Struct):
+class _ListOptions(msgspec.Struct):
     rows: bool | None = None
 
 
 class _ListMeta(msgspec.Struct):
-    antiphon: _ListWish = msgspec.field(default_factory=_ListWish)
+    antiphon: _ListOptions = msgspec.field(default_factory=_ListOptions)
 
 
 class _ListParams(msgspec.Struct):
     meta: _ListMeta = msgspec.field(default_factory=_ListMeta, name="_meta")
 
 
-def _list_wish(params: Raw) -> bool | None:
+def _asks_for_rows(params: Raw) -> bool | None:
     """Whether the gateway of a fleet wants the stored sessions in a list; None: it is asked for by another client."""
     try:
         return msgspec.json.decode(params, type=_ListParams).meta.antiphon.rows

@@ -24,7 +24,7 @@ MOST_MACHINES: Final = 8
 """Machines that list one directory: those that share a path may have different things there."""
 
 
-class _Listing(msgspec.Struct):
+class _DirectoryList(msgspec.Struct):
     path: str
     directories: list[str] = []
 
@@ -57,15 +57,15 @@ class FleetDirectories:
             return {"path": "", "parent": None, "directories": roots}
         wanted = path or roots[0]
         found = await asyncio.gather(*(self._ask(worker, wanted) for worker in self._with(wanted)))
-        listings = [each for each in found if isinstance(each, _Listing)]
-        if not listings:
+        lists = [each for each in found if isinstance(each, _DirectoryList)]
+        if not lists:
             failed = next((each for each in found if isinstance(each, AcpError)), None)
             why = f"`{wanted}` is below no root of a worker" if failed is None else failed.sentence
             raise RequestError(Code.INVALID_PARAMS, why, hint=f"the roots are: {', '.join(roots) or 'none'}")
-        real = listings[0].path
+        real = lists[0].path
         above = "" if len(roots) > 1 else None
         parent = above if real in roots else os.path.dirname(real)
-        names = sorted({name for each in listings if each.path == real for name in each.directories})
+        names = sorted({name for each in lists if each.path == real for name in each.directories})
         return {"path": real, "parent": parent, "directories": names}
 
     def _with(self, path: str) -> "list[str]":
@@ -77,10 +77,10 @@ class FleetDirectories:
         }
         return [by_host[host] for host in sorted(by_host)][:MOST_MACHINES]
 
-    async def _ask(self, worker: str, path: str) -> _Listing | AcpError:
+    async def _ask(self, worker: str, path: str) -> _DirectoryList | AcpError:
         try:
             answer = await self._control.ask(worker, WorkerRequest("list", (path,)), LIST_TIMEOUT)
-            return msgspec.convert(answer, _Listing)
+            return msgspec.convert(answer, _DirectoryList)
         except AcpError as error:
             return error
         except msgspec.ValidationError as error:

@@ -104,11 +104,11 @@ def remembered_scope(found: "Answered", facts: dict[str, object]) -> "Scope | No
         meta = msgspec.json.decode(found[1].result or b"{}", type=_Result).meta
     except BAD_INPUT:
         return None
-    wish = None if meta is None or meta.antiphon is None else meta.antiphon.remember
-    if wish is None or reaches_too_far(found[0].principal, wish.scope):
+    remember = None if meta is None or meta.antiphon is None else meta.antiphon.remember
+    if remember is None or reaches_too_far(found[0].principal, remember.scope):
         return None
     offered = facts["scopes"]
-    return SCOPES.get(wish.scope) if isinstance(offered, list) and wish.scope in offered else None
+    return SCOPES.get(remember.scope) if isinstance(offered, list) and remember.scope in offered else None
 
 
 def reaches_too_far(principal: "Principal", scope: str) -> bool:

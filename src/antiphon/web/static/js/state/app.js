@@ -295,7 +295,7 @@ export class App {
   /**
    * Open a new session.
    *
-   * @param {{agent: string, cwd: string, mode?: string | null, model?: string | null, options?: Record<string, string | boolean>}} wish
+   * @param {{agent: string, cwd: string, mode?: string | null, model?: string | null, options?: Record<string, string | boolean>}} choice
    * @returns {Promise<SessionState>} rejects if the agent refuses; a mode or model that it refuses is left as it is
    */
   async newSession({ agent, cwd, mode, model, options = {} }) {
