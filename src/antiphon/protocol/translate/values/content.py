@@ -1,12 +1,12 @@
 """Content, settings and commands: what has no state, in both directions."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, TypedDict
 
 import msgspec
 
 from antiphon.protocol import v1, v2
-from antiphon.protocol.base import Unknown, encode
+from antiphon.protocol.base import JsonObject, Unknown, encode
 
 __all__ = [
     "MODELS_OPTION",
@@ -84,6 +84,23 @@ def own_name(value: "v1.ContentBlock") -> "v2.ContentBlock":
 # Options, modes and models.
 
 
+class _OptionFields(TypedDict):
+    name: str
+    description: str | None
+    category: v1.ConfigCategory | None
+    meta: JsonObject | None
+
+
+def _fields_of(option: v1.SelectConfig | v1.BooleanConfig | v2.SelectConfig | v2.BooleanConfig) -> _OptionFields:
+    """Return the fields that every option has in both versions."""
+    return {
+        "name": option.name,
+        "description": option.description,
+        "category": option.category,
+        "meta": option.meta,
+    }
+
+
 def option_to_v1(option: v2.ConfigOption, report: Report) -> v1.ConfigOption | None:
     """Return an option of version 2 in version 1; None if it has no form there."""
     if isinstance(option, v2.SelectConfig):
@@ -94,23 +111,10 @@ def option_to_v1(option: v2.ConfigOption, report: Report) -> v1.ConfigOption | N
             for entry in option.options
         ]
         return v1.SelectConfig(
-            id=option.config_id,
-            name=option.name,
-            description=option.description,
-            category=option.category,
-            current_value=option.current_value,
-            options=entries,
-            meta=option.meta,
+            id=option.config_id, current_value=option.current_value, options=entries, **_fields_of(option)
         )
     if isinstance(option, v2.BooleanConfig):
-        return v1.BooleanConfig(
-            id=option.config_id,
-            name=option.name,
-            description=option.description,
-            category=option.category,
-            current_value=option.current_value,
-            meta=option.meta,
-        )
+        return v1.BooleanConfig(id=option.config_id, current_value=option.current_value, **_fields_of(option))
     report("config option", f"version 1 has no option of type `{option.kind}`")
     return None
 
@@ -125,23 +129,10 @@ def option_to_v2(option: v1.ConfigOption) -> v2.ConfigOption:
             for entry in option.options
         ]
         return v2.SelectConfig(
-            config_id=option.id,
-            name=option.name,
-            description=option.description,
-            category=option.category,
-            current_value=option.current_value,
-            options=entries,
-            meta=option.meta,
+            config_id=option.id, current_value=option.current_value, options=entries, **_fields_of(option)
         )
     if isinstance(option, v1.BooleanConfig):
-        return v2.BooleanConfig(
-            config_id=option.id,
-            name=option.name,
-            description=option.description,
-            category=option.category,
-            current_value=option.current_value,
-            meta=option.meta,
-        )
+        return v2.BooleanConfig(config_id=option.id, current_value=option.current_value, **_fields_of(option))
     return option
 
 

@@ -1,14 +1,14 @@
 """The handshake in the other version: capabilities, ways to sign in, MCP servers, and lists of sessions."""
 
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from typing import Final, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from antiphon.errors import RequestError
 from antiphon.protocol import v1, v2
-from antiphon.protocol.base import BAD_INPUT, Json, Unknown, encode
+from antiphon.protocol.base import BAD_INPUT, Json, JsonObject, Unknown, encode
 from antiphon.protocol.translate.values.content import Report
 
 __all__ = [
@@ -273,35 +273,36 @@ def readable(params: Raw) -> Raw:
     return Raw(encode(fields))
 
 
+class _SessionFields(TypedDict):
+    session_id: str
+    cwd: str
+    additional_directories: list[str]
+    title: str | None
+    updated_at: str | None
+    archived: bool | None
+    meta: JsonObject | None
+
+
+def _fields_of(session: v1.SessionInfo | v2.SessionInfo) -> _SessionFields:
+    """Return the fields of a session in a list: both versions have the same."""
+    return {
+        "session_id": session.session_id,
+        "cwd": session.cwd,
+        "additional_directories": session.additional_directories,
+        "title": session.title,
+        "updated_at": session.updated_at,
+        "archived": session.archived,
+        "meta": session.meta,
+    }
+
+
 def sessions_to_v1(result: v2.ListSessionsResult) -> v1.ListSessionsResult:
     """Return a page of sessions in version 1."""
-    sessions = [
-        v1.SessionInfo(
-            session_id=each.session_id,
-            cwd=each.cwd,
-            additional_directories=each.additional_directories,
-            title=each.title,
-            updated_at=each.updated_at,
-            archived=each.archived,
-            meta=each.meta,
-        )
-        for each in result.sessions
-    ]
+    sessions = [v1.SessionInfo(**_fields_of(each)) for each in result.sessions]
     return v1.ListSessionsResult(sessions=sessions, next_cursor=result.next_cursor, meta=result.meta)
 
 
 def sessions_to_v2(result: v1.ListSessionsResult) -> v2.ListSessionsResult:
     """Return a page of sessions in version 2."""
-    sessions = [
-        v2.SessionInfo(
-            session_id=each.session_id,
-            cwd=each.cwd,
-            additional_directories=each.additional_directories,
-            title=each.title,
-            updated_at=each.updated_at,
-            archived=each.archived,
-            meta=each.meta,
-        )
-        for each in result.sessions
-    ]
+    sessions = [v2.SessionInfo(**_fields_of(each)) for each in result.sessions]
     return v2.ListSessionsResult(sessions=sessions, next_cursor=result.next_cursor, meta=result.meta)
