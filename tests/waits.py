@@ -1,13 +1,15 @@
-"""Waits of tests that have no event to wait for: until a condition holds, and until everything else in the loop waits."""
+"""Waits of tests that have no event to wait for: until a condition holds, all else in the loop waits, or a tree of processes has ended."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from antiphon.transports.tree import processes_with
 from tests.limits import limit
 
-__all__ = ["idle", "turns", "until"]
+__all__ = ["idle", "turns", "until", "wait_until_gone"]
 
 SHORTEST, LONGEST, WAITED_SHARE = 0.001, 0.02, 20
 """Seconds between two looks at a condition: a twentieth of the time waited so far. Several processes wait at once, and one that looks every
@@ -47,3 +49,13 @@ async def turns(count: int) -> None:
     """Let the loop turn: once is the first step of a task that was just started, a random number a random moment. No clock."""
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+def wait_until_gone(mark: str, seconds: float) -> bool:
+    """Return whether the whole tree of processes ends by itself within the time."""
+    deadline = time.monotonic() + seconds
+    while processes_with(mark):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LONGEST)
+    return True

@@ -19,6 +19,7 @@ from tests.cli.program import Place
 from tests.cli.terminal import Terminal
 from tests.limits import limit
 from tests.rows import proved_from
+from tests.waits import wait_until_gone
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +42,7 @@ OUTPUTS: Final[list[list[str]]] = [[], ["--json"], ["-q"], ["--verbose"]]
 
 
 def nothing_left(mark: str) -> bool:
-    return tree.wait_until_gone(mark, limit())
+    return wait_until_gone(mark, limit())
 
 
 def closed(terminal: Terminal, mark: str) -> int:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from antiphon.transports import tree
 from tests.engines.model.server import Model
 from tests.engines.model.steps import Calls, wait_limit
+from tests.waits import wait_until_gone
 
 __all__ = ["JOINT", "Ground", "Place", "agent_command", "comes", "is_gone", "kept_clean"]
 
@@ -197,6 +198,6 @@ def kept_clean(made: G) -> Iterator[G]:
     """A place in which nothing is left when the block is."""
     try:
         yield made
-        assert tree.wait_until_gone(made.mark, wait_limit()), f"still running: {tree.processes_with(made.mark)}"
+        assert wait_until_gone(made.mark, wait_limit()), f"still running: {tree.processes_with(made.mark)}"
     finally:
         tree.kill_tree(0, made.mark)

@@ -14,7 +14,7 @@ from antiphon.fleet.gateway.reader import SessionReader
 from antiphon.fleet.gateway.routes import OwnerRoutes
 from antiphon.fleet.membership import WorkerState
 from antiphon.fleet.owner import Hello
-from antiphon.fleet.placement import choose
+from antiphon.fleet.placement import ranked
 from antiphon.gateway.base import GatewaySession, HubLimits, Principal
 from antiphon.gateway.hub import Hub
 from antiphon.journal.base import Lease, StaleLease
@@ -166,7 +166,7 @@ class _Owner:
 
     async def place(self, placement: Placement) -> WorkerState:
         await asyncio.sleep(0)
-        return choose(self._fleet.states(), placement)
+        return ranked(self._fleet.states(), placement)[0]
 
     async def connect(self, worker: str, hello: Hello) -> Transport:
         await asyncio.sleep(0)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from antiphon.fleet.membership import WorkerState
-from antiphon.fleet.placement import candidates, choose, directory_at, home_at, is_inside, ranked
+from antiphon.fleet.placement import candidates, directory_at, home_at, is_inside, ranked
 from antiphon.journal.owner import NoOwner, Placement, SessionHome
 
 
@@ -17,6 +17,11 @@ def worker(name: str, host: str = "", **more: Any) -> WorkerState:
 
 
 NEW = Placement("demo", "/code/site")
+
+
+def choose(workers: list[WorkerState], placement: Placement) -> WorkerState:
+    """Return the worker that a session is placed at."""
+    return ranked(workers, placement)[0]
 
 
 def refusal(workers: list[WorkerState], placement: Placement) -> str:

@@ -13,6 +13,7 @@ from antiphon.transports import tree
 from tests.interop.environment import Environment, environment
 from tests.thirdparty.agents import Agent, agents
 from tests.thirdparty.model import Server, model
+from tests.waits import wait_until_gone
 
 GRACE = 10.0
 """Seconds in which everything has to be gone by itself. What is still there then is ended, and the test has failed."""
@@ -61,4 +62,4 @@ def place(name: str, path: Path) -> Iterator[Place]:
     with model() as listening, environment(path) as on:
         on.environment |= agent.environment(on.home, listening.address)
         yield Place(agent, listening, on)
-        assert tree.wait_until_gone(on.mark, GRACE), f"still running: {tree.processes_with(on.mark)}"
+        assert wait_until_gone(on.mark, GRACE), f"still running: {tree.processes_with(on.mark)}"

@@ -15,6 +15,7 @@ from tests.limits import limit
 from tests.thirdparty.agents import BINARIES, BRIDGE, NODE
 from tests.thirdparty.model import model, script
 from tests.thirdparty.place import GRACE, place
+from tests.waits import wait_until_gone
 
 pytestmark = [pytest.mark.slow, pytest.mark.prove, pytest.mark.timeout(180)]
 
@@ -65,7 +66,7 @@ def gemini(path: Path) -> Iterator[OldAgent]:
         }
         command = (str(NODE), str(GEMINI), "--acp")
         yield OldAgent(command, on, words("write_file", "file_path", on.folder / "one", on.folder / "two"))
-        assert tree.wait_until_gone(on.mark, GRACE), f"still running: {tree.processes_with(on.mark)}"
+        assert wait_until_gone(on.mark, GRACE), f"still running: {tree.processes_with(on.mark)}"
 
 
 def steps(found: OldAgent) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Final
 from antiphon.fleet.membership import WorkerState
 from antiphon.journal.owner import NoOwner, Placement, SessionHome
 
-__all__ = ["candidates", "choose", "could_take", "directory_at", "home_at", "is_inside", "ranked"]
+__all__ = ["candidates", "could_take", "directory_at", "home_at", "is_inside", "ranked"]
 
 STEPS: Final = 8
 """How finely workers are compared by their use when sessions move: beats differ by a session or two between the processes that choose."""
@@ -138,15 +138,6 @@ def ranked(workers: Iterable[WorkerState], placement: Placement) -> list[WorkerS
         return worker.host != host, int(use * STEPS), _spread(placement.key, worker.name)
 
     return sorted(candidates(workers, placement), key=place)
-
-
-def choose(workers: Iterable[WorkerState], placement: Placement) -> WorkerState:
-    """Return the worker that a session is placed at.
-
-    Raises:
-        NoOwner: no worker can take it; the error says why.
-    """
-    return ranked(workers, placement)[0]
 
 
 def _spread(key: str, name: str) -> bytes:

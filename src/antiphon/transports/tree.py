@@ -8,7 +8,6 @@ watcher runs this file in a bare interpreter.
 
 import os
 import signal
-import time
 
 TYPE_CHECKING = False  # importing typing for it would cost the watcher half its start
 if TYPE_CHECKING:
@@ -157,16 +156,6 @@ def stop_tree(group: int, mark: str, supervisor: int = 0) -> "set[int]":
     while fresh := set(signal_tree(group, mark, signal.SIGSTOP, supervisor)) - stopped:
         stopped |= fresh
     return stopped
-
-
-def wait_until_gone(mark: str, seconds: float) -> bool:
-    """Whether the whole tree ends by itself within the time."""
-    deadline = time.monotonic() + seconds
-    while processes_with(mark):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def kill_tree(group: int, mark: str, supervisor: int = 0) -> "set[int]":

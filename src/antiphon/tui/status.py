@@ -32,7 +32,6 @@ __all__ = [
     "change_mode",
     "mode_and_meaning",
     "mode_of",
-    "model_of",
     "models_of",
     "modes_of",
     "next_mode",
@@ -135,11 +134,6 @@ def mode_and_meaning(session: "ClientSession", gate: "PermissionGate") -> tuple[
         return one_line(theirs[0]), theirs[1]
     force = mode_in_force(session, gate.mode)
     return force.value, PERMISSION_MODES[force]
-
-
-def model_of(session: "ClientSession") -> str | None:
-    """Return the current model."""
-    return next((id for id, current, _ in models_of(session) if current), None)
 
 
 # --- who answers ------------------------------------------------------------------------------------------------------

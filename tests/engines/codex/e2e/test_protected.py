@@ -16,6 +16,7 @@ from tests.engines.codex.versions import BOTH, PYPI
 from tests.engines.guarded import guarded_command
 from tests.engines.model.steps import Text, wait_limit
 from tests.engines.places import agent_command
+from tests.waits import wait_until_gone
 
 PROTECTED = (
     ".vscode/tasks.json", ".envrc", ".mcp.json", ".claude/settings.json", ".github/workflows/x.yml", ".husky/pre-commit",
@@ -206,6 +207,6 @@ async def test_a_command_that_is_killed_with_all_of_codex_leaves_no_empty_direct
         await in_mode(client, mode)
         await client.say("wait")
         tree.kill_tree(0, at.mark)
-        assert await asyncio.to_thread(tree.wait_until_gone, at.mark, wait_limit())
+        assert await asyncio.to_thread(wait_until_gone, at.mark, wait_limit())
     names = (".git", ".codex", ".agents", ".aws")
     assert [name for name in names for root in (at.folder, at.temporary) if (root / name).exists()] == []
