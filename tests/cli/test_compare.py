@@ -14,7 +14,7 @@ from antiphon.cli.outcome import RUN_STATUSES
 from antiphon.cli.run.arguments import run_parser
 from antiphon.cli.run.compare import CompareOptions, parser
 from antiphon.runs.compared_page import ENDED, page, rows
-from antiphon.runs.comparison import ComparedRun, ComparisonError, contestants_of, status_of
+from antiphon.runs.comparison import ComparedRun, ComparisonError, contestants_of, status_of_comparison
 from antiphon.runs.events import VERSION, ResultEvent, RunFailure
 from tests import prepared
 from tests.cli import agents
@@ -58,7 +58,7 @@ def test_the_exit_status_is_that_of_all_runs_or_half_a_failure() -> None:
     def runs(*statuses: int) -> list[ComparedRun]:
         return [ComparedRun("x", result(status)) for status in statuses]
 
-    assert [status_of(runs(*each), 6) for each in ((0, 0), (0, 1), (7, 7), (7, 8))] == [0, 6, 7, 1]
+    assert [status_of_comparison(runs(*each), 6) for each in ((0, 0), (0, 1), (7, 7), (7, 8))] == [0, 6, 7, 1]
 
 
 @each_row(

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from antiphon.cli.run.printers import JsonPrinter
-from antiphon.cli.run.result import AnswerText, failures_in, status_of
+from antiphon.cli.run.result import AnswerText, failures_in, status_of_turn
 from antiphon.protocol import v1
 from antiphon.protocol.base import encode
 from tests.cli import agents
@@ -30,7 +30,7 @@ ENDS = {"end_turn": 0, "refusal": 3, "max_tokens": 4, "max_turn_requests": 4, "c
 def test_a_denial_counts_before_the_stop_reason_and_half_a_failure_is_never_a_success(
     reason: str, denied: bool, half: bool
 ) -> None:
-    status = status_of(v1.StopReason(reason), denied=denied, half_failed=half)
+    status = status_of_turn(v1.StopReason(reason), denied=denied, half_failed=half)
     assert status == (5 if denied else 6 if half and reason == "end_turn" else ENDS[reason])
     assert not (half and status == 0)
 

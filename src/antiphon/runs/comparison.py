@@ -21,7 +21,7 @@ from antiphon.errors import AcpError
 from antiphon.local.commands import LocalCommand
 from antiphon.runs.events import VERSION, ErrorEvent, ResultEvent
 
-__all__ = ["ComparedRun", "Comparison", "ComparisonError", "Contestant", "contestants_of", "status_of"]
+__all__ = ["ComparedRun", "Comparison", "ComparisonError", "Contestant", "contestants_of", "status_of_comparison"]
 
 MOST: Final = 16
 """Agents of one comparison: each is a process with a CLI, a worktree and a model of its own."""
@@ -105,7 +105,7 @@ class ComparedRun(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
         return ""
 
 
-def status_of(runs: Sequence[ComparedRun], half: int) -> int:
+def status_of_comparison(runs: Sequence[ComparedRun], half: int) -> int:
     """Return the exit status of a comparison: that of the runs if it is the same, `half` if some ended well, else 1."""
     statuses = {each.result.exit_code for each in runs}
     if len(statuses) == 1:

@@ -115,7 +115,7 @@ def run(arguments: list[str]) -> int:
 
     guard.prepare()
     from antiphon.cli.run.command import read_words
-    from antiphon.runs.comparison import Comparison, contestants_of, status_of
+    from antiphon.runs.comparison import Comparison, contestants_of, status_of_comparison
     from antiphon.runs.worktrees import last_commit
 
     cwd = os.path.abspath(os.path.expanduser(options.cwd or os.getcwd()))
@@ -127,7 +127,7 @@ def run(arguments: list[str]) -> int:
     comparison = Comparison(prompt_text, contestants, _directory(options), cwd, options.words(), data=data)
     runs = asyncio.run(_compare(comparison))
     _show(options, comparison, runs)
-    return status_of(runs, HALF_FAILED)
+    return status_of_comparison(runs, HALF_FAILED)
 
 
 def _split(names: str) -> list[str]:

@@ -40,7 +40,7 @@ __all__ = [
     "denied_line",
     "failure_of",
     "failures_in",
-    "status_of",
+    "status_of_turn",
 ]
 
 _STATUSES: Final = {
@@ -67,7 +67,7 @@ _WARNS: Final = frozenset({"untrusted", "unsaved"})
 """What `_meta.antiphon` of a notice has if it warns of settings that do not count, or of a session that is not stored."""
 
 
-def status_of(stop_reason: v1.StopReason, *, denied: bool = False, half_failed: bool = False) -> int:
+def status_of_turn(stop_reason: v1.StopReason, *, denied: bool = False, half_failed: bool = False) -> int:
     """Return the exit status of a turn that we did not cancel.
 
     A denial without asking matters more than the stop reason: many agents end such a turn with `cancelled`. An engine that failed beside

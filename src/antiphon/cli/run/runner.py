@@ -27,8 +27,8 @@ from antiphon.cli.outcome import (
     TIMED_OUT,
     WRONG_OUTPUT,
     OutputLost,
+    status_of,
 )
-from antiphon.cli.outcome import status_of as status_of_error
 from antiphon.cli.run.command import StopSignal
 from antiphon.cli.run.person import Person
 from antiphon.cli.run.printers import (
@@ -53,7 +53,7 @@ from antiphon.cli.run.result import (
     denied_line,
     failure_of,
     failures_in,
-    status_of,
+    status_of_turn,
 )
 from antiphon.cli.run.session import OpenedSession, open_session
 from antiphon.cli.terminal import Screen, terminal_of
@@ -449,7 +449,7 @@ class Runner:
         if error is None and self._options.output_file is not None and self._stop.why is None:
             error = self._write_answer()
         failure = self._failure(error) if error is not None and self._stop.why is None else None
-        status = self._status(stopped, failure, wrong=error is not None and status_of_error(error) == MISUSED)
+        status = self._status(stopped, failure, wrong=error is not None and status_of(error) == MISUSED)
         session = self._opened.session if self._opened is not None else None
         usage = session.transcript.usage if session is not None else None
         tokens = stopped.usage if stopped is not None else None
@@ -554,7 +554,7 @@ class Runner:
         if failure is not None or stopped is None or self._running is None:
             return MISUSED if wrong else FAILED
         denied = self._running.gate.unattended > 0
-        return status_of(stopped.stop_reason, denied=denied, half_failed=bool(failures_in(stopped)))
+        return status_of_turn(stopped.stop_reason, denied=denied, half_failed=bool(failures_in(stopped)))
 
     def _changes(self) -> list[events.ChangedPath]:
         if self._opened is None:
