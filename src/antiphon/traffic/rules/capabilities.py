@@ -86,7 +86,7 @@ def _terminal_logins(entry: Entry) -> list[str]:
     return [f"the method `{one.get('id')}` is of the type terminal" for one in offered if one.get("type") == "terminal"]
 
 
-def _blocks(type: str, entry: Entry) -> list[str]:
+def prompt_blocks(type: str, entry: Entry) -> list[str]:
     found = any(one.get("type") == type for one in objects_in(entry.params.get("prompt")))
     return [f"the prompt has a block of the type {type}"] if found else []
 
@@ -96,7 +96,7 @@ def _mcp_servers(type: str, entry: Entry) -> list[str]:
     return [f"the MCP server `{one.get('name')}` is of the type {type}" for one in found]
 
 
-def _more_directories(entry: Entry) -> list[str]:
+def more_directories(entry: Entry) -> list[str]:
     return ["`additionalDirectories` was sent"] if entry.params.get("additionalDirectories") else []
 
 
@@ -150,7 +150,7 @@ for _id, _path, _type, _what in (
     ("embedded-context", "embeddedContext", "resource", "Embedded resources are sent"),
 ):
     _capability(
-        _id, Side.CLIENT, f"promptCapabilities.{_path}", _what, uses=partial(_blocks, _type), on=("session/prompt",),
+        _id, Side.CLIENT, f"promptCapabilities.{_path}", _what, uses=partial(prompt_blocks, _type), on=("session/prompt",),
         link="initialization#prompt-capabilities",
     )  # fmt: skip
 for _type in ("http", "sse"):
@@ -160,5 +160,5 @@ for _type in ("http", "sse"):
     )  # fmt: skip
 _capability(
     "additional-directories", Side.CLIENT, "sessionCapabilities.additionalDirectories", "More directories are sent",
-    uses=_more_directories, on=OPENING, link="session-setup#additional-workspace-roots",
+    uses=more_directories, on=OPENING, link="session-setup#additional-workspace-roots",
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Paths are absolute, and lines are counted from 1."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Direction, Entry, JsonObject, as_object, objects_in, shown
@@ -31,7 +31,12 @@ TOOL_UPDATES = ("update tool_call", "update tool_call_update", "session/request_
     ],
 )
 def absolute(entry: Entry, state: TrafficState) -> list[str] | None:
-    found = [(where, path) for where, path in _paths(entry) if isinstance(path, str)]
+    return not_absolute(_paths(entry))
+
+
+def not_absolute(paths: Iterable[tuple[str, object]]) -> list[str] | None:
+    """Return a sentence for each path that is not absolute; None if there is no path. Each comes with its place."""
+    found = [(where, path) for where, path in paths if isinstance(path, str)]
     if not found:
         return None
     return [f"`{where}` is {shown(path)}, which is not absolute" for where, path in found if not ABSOLUTE.match(path)]

@@ -5,6 +5,7 @@ from functools import partial
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry, as_object, objects_in
+from antiphon.traffic.rules.capabilities import more_directories, prompt_blocks
 from antiphon.traffic.state import SECOND, TrafficState
 
 Uses = Callable[[Entry], Sequence[str]]
@@ -69,18 +70,9 @@ def _terminal_logins(entry: Entry) -> list[str]:
     return [f"the method `{one.get('methodId')}` is of the type terminal" for one in found]
 
 
-def _blocks(type: str, entry: Entry) -> list[str]:
-    found = any(one.get("type") == type for one in objects_in(entry.params.get("prompt")))
-    return [f"the prompt has a block of the type {type}"] if found else []
-
-
 def _mcp_servers(type: str, entry: Entry) -> list[str]:
     found = [one for one in objects_in(entry.params.get("mcpServers")) if one.get("type") == type]
     return [f"the server `{one.get('name')}` is of the type {type}" for one in found]
-
-
-def _more_directories(entry: Entry) -> list[str]:
-    return ["`additionalDirectories` was sent"] if entry.params.get("additionalDirectories") else []
 
 
 for _mode in ("form", "url"):
@@ -106,7 +98,7 @@ for _id, _name, _type, _what in (
     ("embedded-context", "embeddedContext", "resource", "Embedded resources are sent"),
 ):
     _offer(
-        _id, Side.CLIENT, f"session.prompt.{_name}", _what, uses=partial(_blocks, _type), on=(),
+        _id, Side.CLIENT, f"session.prompt.{_name}", _what, uses=partial(prompt_blocks, _type), on=(),
         link="schema#promptcapabilities",
     )  # fmt: skip
 for _type in ("stdio", "http"):
@@ -116,5 +108,5 @@ for _type in ("stdio", "http"):
     )  # fmt: skip
 _offer(
     "additional-directories", Side.CLIENT, "session.additionalDirectories", "More directories are sent",
-    uses=_more_directories, on=OPENING, link="schema#sessioncapabilities",
+    uses=more_directories, on=OPENING, link="schema#sessioncapabilities",
 )  # fmt: skip

@@ -2,12 +2,12 @@
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry, as_object, as_text
+from antiphon.traffic.rules.permission import choice
 from antiphon.traffic.rules.v2.sessions import live
 from antiphon.traffic.state import SECOND, TrafficState
 from antiphon.traffic.state_v2 import WorkItem
 
-
-@rule(
+rule(
     "permission.choice",
     Side.AGENT,
     Level.MUST,
@@ -16,12 +16,7 @@ from antiphon.traffic.state_v2 import WorkItem
     fix="Offer what the user can choose from.",
     on=["session/request_permission"],
     versions=(SECOND,),
-)
-def choice(entry: Entry, state: TrafficState) -> list[str] | None:
-    offered = entry.params.get("options")
-    if not isinstance(offered, list):
-        return None
-    return [] if offered else ["`params.options` is empty"]
+)(choice)
 
 
 @rule(

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from antiphon.traffic.checker import Level, Side, rule
-from antiphon.traffic.entries import Direction, Entry, as_object, objects_in, shown
-from antiphon.traffic.rules.paths import ABSOLUTE
+from antiphon.traffic.entries import Direction, Entry, as_object, objects_in
+from antiphon.traffic.rules.paths import not_absolute
 from antiphon.traffic.rules.v2.capabilities import OPENING
 from antiphon.traffic.rules.v2.tools import CALLS, call_in, content_in
 from antiphon.traffic.state import SECOND, TrafficState
@@ -21,10 +21,7 @@ from antiphon.traffic.state import SECOND, TrafficState
     versions=(SECOND,),
 )
 def absolute(entry: Entry, state: TrafficState) -> list[str] | None:
-    found = [(where, path) for where, path in _paths(entry) if isinstance(path, str)]
-    if not found:
-        return None
-    return [f"`{where}` is {shown(path)}, which is not absolute" for where, path in found if not ABSOLUTE.match(path)]
+    return not_absolute(_paths(entry))
 
 
 def _paths(entry: Entry) -> Iterator[tuple[str, object]]:

@@ -2,13 +2,14 @@
 
 from antiphon.traffic.checker import Level, Side, rule
 from antiphon.traffic.entries import Entry, as_object, as_text, shown
+from antiphon.traffic.rules.turns import not_empty
 from antiphon.traffic.rules.v2.sessions import live
 from antiphon.traffic.state import SECOND, TrafficState
 
 REQUEST_CANCELLED = -32800
 
 
-@rule(
+rule(
     "prompt.not-empty",
     Side.CLIENT,
     Level.MUST,
@@ -17,12 +18,7 @@ REQUEST_CANCELLED = -32800
     fix="Do not send a prompt without blocks.",
     on=["session/prompt"],
     versions=(SECOND,),
-)
-def not_empty(entry: Entry, state: TrafficState) -> list[str] | None:
-    prompt = entry.params.get("prompt")
-    if not isinstance(prompt, list):
-        return None
-    return [] if prompt else ["`params.prompt` is an empty list"]
+)(not_empty)
 
 
 @rule(
