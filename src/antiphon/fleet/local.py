@@ -23,6 +23,7 @@ from antiphon.errors import AcpError
 from antiphon.fleet.credentials import make_credentials, server_users
 from antiphon.fleet.membership import LEASE
 from antiphon.fleet.nats.program import find_nats_server
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.transports.process import ProcessTransport, spawn
 
 __all__ = ["LOCAL_FILE", "LocalFleet", "LocalFleetAddress", "find_local_fleet"]
@@ -318,7 +319,7 @@ def _is_error(line: bytes) -> bool:
     """Whether a line is what a command of ours prints as JSON when it fails."""
     try:
         return msgspec.json.decode(line, type=_Line).type == "error"
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except BAD_INPUT:
         return False
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from antiphon.errors import AcpError, ExtraMissing
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.text import fenced
 
 __all__ = ["ATTEMPTS", "AnswerSchema", "NoMatch", "SchemaError", "json_in", "read_schema"]
@@ -116,7 +117,7 @@ def read_schema(path: str) -> AnswerSchema:
     hint = 'write a JSON schema such as {"type": "object", "properties": {"title": {"type": "string"}}}'
     try:
         document = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_INPUT as error:
         raise SchemaError(f"`{path}` is not JSON: {error}", hint=hint) from error
     if not isinstance(document, dict | bool):
         raise SchemaError(f"`{path}` has no JSON schema, which is an object", hint=hint)

@@ -20,6 +20,7 @@ from antiphon.client.launch import follow_agent, keep_agent_to, mode_in_force
 from antiphon.config.shapes import APPEND_SYSTEM_PROMPT, MAX_COST, MAX_TOKENS, MAX_TURNS
 from antiphon.errors import AcpError, Advice, AuthRequired, Code, NotSupported, RequestRefused, sentence_and_hint
 from antiphon.protocol import v1
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.store.errors import StoreError
 from antiphon.store.sessions import NameStore
 from antiphon.transcript.presentation import antiphon_meta
@@ -455,7 +456,7 @@ def read_servers(path: str, environment: Mapping[str, str] = os.environ) -> list
         raise ServersError(
             f"cannot read `{path}`: {(error.strerror or str(error)).lower()}", hint="check the path"
         ) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_INPUT as error:
         raise ServersError(f"`{path}` is not JSON: {error}", hint=HINT) from error
     return [_server_of_file(path, name, server, environment) for name, server in _named(path, document)]
 

@@ -9,6 +9,7 @@ from msgspec import Raw
 from antiphon.fleet.owner import Hello, placement_of
 from antiphon.gateway.base import GatewaySession, Principal
 from antiphon.journal.owner import NoOwner, Placement
+from antiphon.protocol.base import BAD_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -85,7 +86,7 @@ class SessionRequest(msgspec.Struct, rename={"additional_directories": "addition
         """Read the params of a request. Those that make no sense say nothing: the worker refuses them."""
         try:
             return msgspec.json.decode(params, type=cls)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except BAD_INPUT:
             return cls()
 
     def placement(self, agent: str) -> Placement:

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from antiphon.protocol import v1, v2
+from antiphon.protocol.base import BAD_INPUT
 from antiphon.protocol.exchange import Id
 from antiphon.protocol.translate.tables import BoundedTable
 from antiphon.protocol.translate.v1_updates import UpdatesToV1
@@ -121,7 +122,7 @@ def version_of(raw: Raw) -> tuple[object, bool]:
     """The version in a response to `initialize`, and whether it has the shape of version 2."""
     try:
         found = msgspec.json.decode(raw, type=_Answer)
-    except msgspec.DecodeError:
+    except BAD_INPUT:
         return None, False
     return found.protocol_version, isinstance(found.info, dict)
 
