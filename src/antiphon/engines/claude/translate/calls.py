@@ -93,25 +93,14 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
             return
         described = describe(name, input, self._cwd)
         call = self._open.get(id)
-        if call is not None:
-            if call.early is None and call.input == input and not call.is_pending:
-                return  # reported already
-            call.input, call.early, call.title = input, None, described.title
-            yield v1.ToolCallUpdate(
-                tool_call_id=id,
-                title=described.title,
-                kind=described.kind,
-                status=call.apply(ToolCallChange.RUN),
-                name=described.name,
-                content=self._placeholder(call, described.content),
-                locations=described.locations,
-                raw_input=input,
-                meta=self._meta(call),
-            )
-            return
-        call = self._open[id] = ClaudeCall(id, name, parent)
+        is_new = call is None
+        if call is None:
+            call = self._open[id] = ClaudeCall(id, name, parent)
+        elif call.early is None and call.input == input and not call.is_pending:
+            return  # reported already
         call.input, call.early, call.title = input, None, described.title
-        yield v1.ToolCall(
+        update: type[v1.ToolCall | v1.ToolCallUpdate] = v1.ToolCall if is_new else v1.ToolCallUpdate
+        yield update(
             tool_call_id=id,
             title=described.title,
             kind=described.kind,
@@ -120,7 +109,7 @@ class ClaudeCalls(ToolCalls[ClaudeCall]):
             content=self._placeholder(call, described.content),
             locations=described.locations,
             raw_input=input,
-            meta=self._meta(call, start=True),
+            meta=self._meta(call, start=is_new),
         )
 
     def permission_patch(self, id: str, name: str, input: "JsonObject") -> v1.ToolCallPatch:
