@@ -75,7 +75,7 @@ class KnownToolCall:
 
     @property
     def shown_title(self) -> str:
-        """Version 1 wants a title from the start."""
+        """The title to show: version 1 wants one from the start."""
         return self.title or self.name or (self.kind.value if self.kind is not v2.ToolKind.OTHER else self.id)
 
 

@@ -471,7 +471,7 @@ class UpdatesToV1:
             self._send_plans(update.meta)
 
     def _send_plans(self, meta: JsonObject | None) -> None:
-        """Version 1 has one plan: the entries of all, in the order of their first sight."""
+        """Send the entries of all plans as the one plan of version 1, in the order of their first sight."""
         if len(self.plans) > 1:
             self._report("plan_update", "version 1 has one plan: several are joined")
         self.send(v1.Plan(entries=[entry for entries in self.plans.values() for entry in entries], meta=meta))

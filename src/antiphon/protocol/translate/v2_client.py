@@ -316,7 +316,7 @@ class V2ClientTranslator(Translator):
             self.ask_agent(id, m1.RESUME_SESSION, resume, opened, failed)
 
     def _resumed(self, id: Id, session: V2ClientSession, meta: JsonObject | None) -> None:
-        """The state comes before the response, always."""
+        """Send the state, and then the response."""
         session.show_state()
         self.answer_client(id, v2.ResumeSessionResult(config_options=session.updates.options, meta=meta))
 

@@ -151,7 +151,7 @@ class UpdatesToV2:
         self._users.add(message_id, id)
 
     def close_message(self) -> None:
-        """The next piece without an id begins a new message."""
+        """Close the message: the next piece without an id begins a new one."""
         self.open = None
 
     def _user(self, chunk: v1.UserMessageChunk) -> None:
@@ -322,7 +322,7 @@ class UpdatesToV2:
         self.send(v2.PlanUpdate(plan=plan, meta=update.meta))
 
     def _same(self, update: object) -> None:
-        """An update that has the same form in both versions."""
+        """Send an update that has the same form in both versions."""
         self.send(update)
 
     def _commands(self, update: v1.AvailableCommandsUpdate) -> None:
@@ -433,7 +433,7 @@ def _status(status: v1.ToolStatus, meta: JsonObject | None) -> tuple[v2.ToolStat
 
 
 def _locations(locations: "list[v1.ToolLocation]") -> list[v2.ToolLocation]:
-    """Lines count from 1 in version 2, and some agents count from 0."""
+    """Return locations whose lines count from 1; some agents count from 0."""
     return [v2.ToolLocation(path=each.path, line=each.line or None, meta=each.meta) for each in locations]
 
 
