@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antiphon.cli.arguments import Parser, duration, split_command
 from antiphon.cli.outcome import Misused
-from antiphon.cli.serve.fleet import DATA, add_fleet_options, check_fleet_options, fleet_source
+from antiphon.cli.serve.fleet import DATA, add_agent_options, add_fleet_options, check_fleet_options, fleet_source
 from antiphon.cli.serve.limits import limit, limits_help, with_limits
 from antiphon.cli.serve.unit import add_unit_options, print_unit, remove_unit
 
@@ -94,15 +94,7 @@ def _add_options(top: argparse.ArgumentParser) -> None:
     top.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="where to listen (default: 127.0.0.1)")
     top.add_argument("--port", metavar="N", type=_port, default=PORT, help=f"0: a free one (default: {PORT})")
     top.add_argument("--unix", metavar="PATH", help="listen on a Unix socket instead")
-    top.add_argument("--data", metavar="DIR", help="where to keep data (default: `gateway` in the state directory)")
-    top.add_argument(
-        "--root", metavar="DIR", action="append", help="sessions may work in here (default: this directory)"
-    )
-    top.add_argument(
-        "--files",
-        choices=("gateway", "client"),
-        help="whose files and terminals agents use: this machine's (default), or those of the attached client where it offers them",
-    )
+    add_agent_options(top, "gateway", roots="this directory", limit=limit, limits="memory=4G or turn=2h")
     top.add_argument("--agent", metavar="NAME", help="the agent at /acp")
     add_fleet_options(top)
     top.add_argument("--no-auth", action="store_true", help="need no token; on 127.0.0.1 alone")
@@ -114,25 +106,8 @@ def _add_options(top: argparse.ArgumentParser) -> None:
         help="a proxy with TLS is in front; its addresses (default: this machine)",
     )  # fmt: skip
     top.add_argument("--public-url", metavar="URL", action="append", help="an address under which others reach it")
-    top.add_argument(
-        "--limit",
-        metavar="NAME=VALUE",
-        type=limit,
-        action="append",
-        help="a limit, such as memory=4G or turn=2h (below)",
-    )
-    top.add_argument(
-        "--mcp-host",
-        metavar="HOST",
-        action="append",
-        help="pass MCP servers of clients on that are at this host; `*`: all",
-    )
-    top.add_argument(
-        "--client-meta", metavar="KEY", action="append", help="pass this key on in the `_meta` of a new session"
-    )
     top.add_argument("--open", action="store_true", help="open the page in the browser of this machine")
     top.add_argument("--qr", action="store_true", help="show the address of the page as a QR code, for a phone")
-    top.add_argument("--log", choices=("text", "json"), help="write the log to stderr too, in this form")
     top.add_argument("--json", action="store_true", help="print where it is as JSON")
 
 

@@ -1,4 +1,4 @@
-"""`antiphon serve --fleet`: the options of a gateway whose agents run on the machines of a fleet."""
+"""The options of a gateway whose agents run on the machines of a fleet, and those that gateways and workers share."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -8,10 +8,11 @@ from antiphon.cli.outcome import Misused
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from antiphon.gateway.server.program import GatewaySource
 
-__all__ = ["BEATS", "DATA", "LEASE", "add_fleet_options", "check_fleet_options", "fleet_source"]
+__all__ = ["BEATS", "DATA", "LEASE", "add_agent_options", "add_fleet_options", "check_fleet_options", "fleet_source"]
 
 DATA: Final = "fleet-gateway"
 """The directory of its data in the state directory, unless another is given: the one of `antiphon serve` has sessions of its own."""
@@ -44,6 +45,32 @@ def add_fleet_options(top: "argparse.ArgumentParser") -> None:
         type=duration,
         help="without a sign of life for this long, a worker is taken for dead (default: 3s); the same in all of a fleet",
     )
+
+
+def add_agent_options(
+    top: "argparse.ArgumentParser", server: str, *, roots: str, limit: "Callable[[str], object]", limits: str
+) -> None:
+    """Add the options of what runs agents, a gateway or a worker. `roots`: the default of --root; `limits`: examples."""
+    top.add_argument("--root", metavar="DIR", action="append", help=f"sessions may work in here (default: {roots})")
+    top.add_argument(
+        "--files",
+        choices=(server, "client"),
+        help="whose files and terminals agents use: this machine's (default), or those of the attached client where it offers them",
+    )
+    top.add_argument("--data", metavar="DIR", help=f"where to keep data (default: `{server}` in the state directory)")
+    top.add_argument(
+        "--limit", metavar="NAME=VALUE", type=limit, action="append", help=f"a limit, such as {limits} (below)"
+    )
+    top.add_argument(
+        "--mcp-host",
+        metavar="HOST",
+        action="append",
+        help="pass MCP servers of clients on that are at this host; `*`: all",
+    )
+    top.add_argument(
+        "--client-meta", metavar="KEY", action="append", help="pass this key on in the `_meta` of a new session"
+    )
+    top.add_argument("--log", choices=("text", "json"), help="write the log to stderr too, in this form")
 
 
 def check_fleet_options(options: Any, program: list[str] | None) -> None:

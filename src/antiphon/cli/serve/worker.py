@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from antiphon.cli.arguments import Parser, duration, number_from, split_command
 from antiphon.cli.outcome import Misused
 from antiphon.cli.serve.command import agent_sources, print_waiting, root_directory
-from antiphon.cli.serve.fleet import BEATS, LEASE
+from antiphon.cli.serve.fleet import BEATS, LEASE, add_agent_options
 from antiphon.cli.serve.limits import hub_limit, hub_limits, hub_limits_help
 from antiphon.cli.serve.unit import add_unit_options, print_unit, remove_unit
 
@@ -78,27 +78,17 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument(
         "--label", metavar="WORD", type=_label, action="append", help="what this machine has, for sessions that need it"
     )
-    _add_directories(top)
-    _add_limits(top)
+    _add_options(top)
+    _add_times(top)
     return top
 
 
-def _add_directories(top: argparse.ArgumentParser) -> None:
-    top.add_argument(
-        "--root",
-        metavar="DIR",
-        action="append",
-        help="sessions may work in here (default: this directory, unless there is a --workspace)",
-    )
+def _add_options(top: argparse.ArgumentParser) -> None:
     top.add_argument(
         "--workspace", metavar="NAME=DIR", action="append", help="a directory that other machines have too, by one name"
     )
-    top.add_argument(
-        "--files",
-        choices=("worker", "client"),
-        help="whose files and terminals agents use: this machine's (default), or those of the attached client where it offers them",
-    )
-    top.add_argument("--data", metavar="DIR", help="where to keep data (default: `worker` in the state directory)")
+    roots = "this directory, unless there is a --workspace"
+    add_agent_options(top, "worker", roots=roots, limit=hub_limit, limits="memory=4G")
     top.add_argument(
         "--machine",
         metavar="NAME",
@@ -107,7 +97,7 @@ def _add_directories(top: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_limits(top: argparse.ArgumentParser) -> None:
+def _add_times(top: argparse.ArgumentParser) -> None:
     top.add_argument(
         "--drain",
         metavar="TIME",
@@ -128,19 +118,6 @@ def _add_limits(top: argparse.ArgumentParser) -> None:
         type=_kept,
         help="how long the broker keeps events, 1h or more; gateways keep finished turns (default: as long as the session)",
     )
-    top.add_argument(
-        "--limit", metavar="NAME=VALUE", type=hub_limit, action="append", help="a limit, such as memory=4G (below)"
-    )
-    top.add_argument(
-        "--mcp-host",
-        metavar="HOST",
-        action="append",
-        help="pass MCP servers of clients on that are at this host; `*`: all",
-    )
-    top.add_argument(
-        "--client-meta", metavar="KEY", action="append", help="pass this key on in the `_meta` of a new session"
-    )
-    top.add_argument("--log", choices=("text", "json"), help="write the log to stderr too, in this form")
     top.add_argument("--json", action="store_true", help="print what it is as JSON")
     unit = top.add_subparsers().add_parser(
         "unit", help="print, install or remove a unit for systemd that starts this worker"
