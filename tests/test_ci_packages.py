@@ -14,6 +14,7 @@ import yaml
 from antiphon.cli.run.arguments import run_parser
 from tests.ci_jobs import ACTION, ROOT, TEMPLATE, run_action, run_template, with_antiphon
 from tests.cli.program import Place
+from tests.cli.test_run_flags import repository
 
 
 @pytest.fixture
@@ -71,6 +72,11 @@ def test_the_action_runs_a_prompt_with_rules_and_has_outputs_a_summary_and_files
     assert "notes.txt" in (results / "changes.patch").read_text(encoding="utf-8")
     events = [json.loads(line) for line in (results / "events.jsonl").read_text(encoding="utf-8").splitlines()]
     assert events[-1]["type"] == "result" and ET.parse(results / "junit.xml").getroot().get("failures") == "0"
+    assert job.outputs["session-id"] == events[-1]["sessionId"] and not job.outputs["branch"]
+    repository(place)
+    apart = {"prompt": "/edit notes.txt apart", "options": "--worktree"}
+    job = run_action(place.cwd, place.env, tmp_path / "temp", agent="demo", allow=rules, **apart)
+    assert job.status == 0 and job.outputs["branch"].startswith("antiphon/run-"), job.log
     denied = run_action(place.cwd, place.env, tmp_path / "temp", agent="demo", prompt="/edit other.txt x", allow=rules)
     more = {"prompt": "/edit other.txt x", "options": "\n  --on-ask allow  \n--verbose\n--set language=no $(id)"}
     wrong = run_action(place.cwd, place.env, tmp_path / "temp", agent="demo", **more)

@@ -506,7 +506,8 @@ async def test_no_way_to_sign_in_is_reported() -> None:
 
 def test_a_menu_answers_with_the_id() -> None:
     menu = MenuPanel("Which?", [("a", "A", None), ("b", "B", "the other")])
-    assert " 2  B  the other" in menu.lines(PAINTER, 20)
+    assert menu.lines(PAINTER, 20)[-2:] == [" 2  B  the other", "1-2 choose · esc none of them"]
+    assert MenuPanel("Which?", [("a", "A", None)]).lines(PAINTER, 20)[-1] == "1 choose · esc none of them"
     for at, key in enumerate(("9", "x", "2")):
         menu.key(key, float(at))
         menu.settle(at + ALONE)

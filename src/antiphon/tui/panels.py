@@ -198,7 +198,9 @@ class MenuPanel(KeyPanel[str | None]):
                 row.append(f"  {one_line(description)}", "dim")
             rows.append(row)
         body = painter.all(rows[1:])
-        return fit(painter, rows[:1], body, key_lines([("esc", "none of them")], painter.width), height)[0]
+        numbers = "1" if len(self._choices) == 1 else f"1-{len(self._choices)}"
+        keys = key_lines([(numbers, "choose"), ("esc", "none of them")], painter.width)
+        return fit(painter, rows[:1], body, keys, height)[0]
 
     def answers(self, key: str) -> bool:
         """Return whether the key is a number of the menu."""
