@@ -68,6 +68,15 @@ async def test_a_transport_has_no_directory_and_no_environment() -> None:
     assert "cwd" in await refused(memory_pair()[0], cwd="/")
 
 
+async def test_an_unknown_name_has_its_hint_apart() -> None:
+    with pytest.raises(AcpError) as caught:
+        async with connect("gemni"):
+            pass
+    assert caught.value.sentence == "there is no agent named `gemni`"
+    assert caught.value.hint.startswith("did you mean `gemini`?")
+    assert caught.value.hint.endswith(", or give a list of the words of its command")
+
+
 async def test_a_program_that_is_not_there_is_named() -> None:
     with pytest.raises(SpawnFailed, match="no-such-agent"):
         async with connect(["no-such-agent"]):
