@@ -181,8 +181,7 @@ def _named(name: str, cwd: str | os.PathLike[str] | None, env: Mapping[str, str]
     try:
         found = start_of(name)
     except (AgentMissing, UnknownAgent) as error:
-        hint = ", or ".join(filter(None, (error.hint, "give a list of the words of its command")))
-        raise type(error)(error.sentence, hint=hint) from None
+        raise type(error)(error.sentence, hint=f"{error.hint}, or give a list of the words of its command") from None
     env = found.environment() if env is None else {**env, **found.env}
     return ProgramTarget(found.command, name, found.cwd if cwd is None else cwd, env)
 
