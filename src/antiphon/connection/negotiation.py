@@ -55,7 +55,13 @@ class _Negotiation(TranslatedTransport):
 
     def settled(self) -> Transport:
         """Return what to use after the handshake: the transport below if nothing is translated, so that nothing stands between."""
-        if self.translates or self._up or not self._decided or self.below.lost is not None:
+        if (
+            self.translates
+            or self._up
+            or not self._decided
+            or self.below.lost is not None
+            or self.below.sink is not self
+        ):
             return self
         self.below.out += self.out
         self.out = bytearray()
