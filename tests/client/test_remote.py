@@ -9,7 +9,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -102,8 +103,7 @@ class Counted:
                         return
                 received(block)
 
-            sink.block_received = block_received
-            attach(sink)
+            attach(cast("Sink", SimpleNamespace(block_received=block_received, connection_lost=sink.connection_lost)))
 
         transport.attach = attach_counting  # type: ignore[method-assign]
         serving = asyncio.ensure_future(serve_demo(transport))
