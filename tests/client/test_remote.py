@@ -21,7 +21,7 @@ from antiphon.client.link import Retry, Tries
 from antiphon.errors import AcpError, ConnectionClosed, LocalProtocolError, RequestRefused, RequestTimeout, TurnLost
 from antiphon.transports.asgi import AcpEndpoint, Admission, Refusal
 from antiphon.transports.asgi.server import listen
-from antiphon.transports.base import JITTER, Transport
+from antiphon.transports.base import JITTER, Sink, Transport
 from antiphon.transports.remote import ConnectionRefused, RemoteAddress, seconds_of
 from tests.limits import limit
 from tests.rows import each_row
