@@ -220,7 +220,7 @@ def _typed(number: int, command: Command, *, background: bool) -> Iterator[str]:
     if background:
         *_, last = [part for part in re.split("…|\n", command.expected) if part.strip()]
         yield f"{command.words} > ~/.page-{number} 2>&1 &"
-        yield f"until grep -qF -- '{last.strip()}' ~/.page-{number} || ! kill -0 $!; do sleep 0.02; done"
+        yield f"until grep -qsF -- '{last.strip()}' ~/.page-{number} || ! kill -0 $!; do sleep 0.02; done"
         yield f"cat ~/.page-{number}; true"
     else:
         yield command.words
